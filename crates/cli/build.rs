@@ -36,16 +36,16 @@ fn main() -> io::Result<()> {
 /// would link it anew with each.
 fn commit() -> String {
     println!("cargo::rerun-if-env-changed=FLYBALL_COMMIT");
-    if let Ok(said) = env::var("FLYBALL_COMMIT") {
-        return said;
+    if let Ok(given) = env::var("FLYBALL_COMMIT") {
+        return given;
     }
-    let asked = env::var("PROFILE").is_ok_and(|profile| profile == "release");
+    let is_release = env::var("PROFILE").is_ok_and(|profile| profile == "release");
     let git = |args: &[&str]| {
         let output =
             Command::new("git").args(args).output().ok().filter(|one| one.status.success())?;
         String::from_utf8(output.stdout).ok().map(|text| text.trim().to_owned())
     };
-    let Some(head) = asked.then(|| git(&["rev-parse", "--short=12", "HEAD"])).flatten() else {
+    let Some(head) = is_release.then(|| git(&["rev-parse", "--short=12", "HEAD"])).flatten() else {
         return String::new();
     };
     if let Some(log) = git(&["rev-parse", "--git-path", "logs/HEAD"]) {

@@ -41,12 +41,12 @@ impl ReviewCache {
     }
 
     fn keep(&self, hash: [u8; 32], verdict: AccessVerdict) {
-        let mut kept = self.lock();
-        if kept.len() >= MOST {
-            kept.retain(|_, (since, _)| since.elapsed() < HOLDS);
+        let mut verdicts = self.lock();
+        if verdicts.len() >= MOST {
+            verdicts.retain(|_, (since, _)| since.elapsed() < HOLDS);
         }
-        if kept.len() < MOST {
-            kept.insert(hash, (Instant::now(), verdict));
+        if verdicts.len() < MOST {
+            verdicts.insert(hash, (Instant::now(), verdict));
         }
     }
 

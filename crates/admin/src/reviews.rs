@@ -45,14 +45,14 @@ impl ReviewedPlace {
 pub struct Reviews {
     client: Client,
     place: ReviewedPlace,
-    kept: ReviewCache,
+    verdicts: ReviewCache,
     room: Semaphore,
 }
 
 impl Reviews {
     /// By the API server behind this client.
     pub fn new(client: Client, place: ReviewedPlace) -> Self {
-        Self { client, place, kept: ReviewCache::default(), room: Semaphore::new(AT_ONCE) }
+        Self { client, place, verdicts: ReviewCache::default(), room: Semaphore::new(AT_ONCE) }
     }
 
     pub(crate) async fn judge(&self, token: &str, method: &Method) -> AccessVerdict {
@@ -62,11 +62,11 @@ impl Reviews {
             Method::POST => "create",
             _ => "update",
         };
-        self.kept.or_ask(token, verb, self.ask(token, verb)).await
+        self.verdicts.or_ask(token, verb, self.ask(token, verb)).await
     }
 
     async fn ask(&self, token: &str, verb: &str) -> AccessVerdict {
-        let asked = async {
+        let review = async {
             let Ok(_place) = self.room.acquire().await else {
                 return AccessVerdict::Unknown("token review has stopped".to_owned());
             };
@@ -78,7 +78,7 @@ impl Reviews {
         let late = |_| {
             AccessVerdict::Unknown("the API server did not review the token in time".to_owned())
         };
-        tokio::time::timeout(2 * TIMEOUT, asked).await.unwrap_or_else(late)
+        tokio::time::timeout(2 * TIMEOUT, review).await.unwrap_or_else(late)
     }
 
     async fn may(&self, user: UserInfo, verb: &str) -> AccessVerdict {

@@ -22,13 +22,13 @@ const HOUR: Duration = Duration::from_secs(3_600);
 
 /// Says the path; at `/slow` nothing, for ever; at `/metrics` more than a socket holds.
 #[derive(Default)]
-struct Says {
-    asked: AtomicUsize,
+struct CountingPages {
+    requests: AtomicUsize,
 }
 
-impl AdminPages for Says {
+impl AdminPages for CountingPages {
     async fn answer(&self, request: Request<Incoming>) -> Response<Full<Bytes>> {
-        self.asked.fetch_add(1, SeqCst);
+        self.requests.fetch_add(1, SeqCst);
         match request.uri().path() {
             "/slow" => std::future::pending().await,
             "/metrics" => Response::new(Full::from(vec![b'x'; 32 << 20])),
@@ -37,13 +37,13 @@ impl AdminPages for Says {
     }
 }
 
-async fn start(guard: Guard) -> (SocketAddr, Arc<Says>, JoinHandle<()>) {
+async fn start(guard: Guard) -> (SocketAddr, Arc<CountingPages>, JoinHandle<()>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let (address, says) = (listener.local_addr().unwrap(), Arc::<Says>::default());
+    let (address, pages) = (listener.local_addr().unwrap(), Arc::<CountingPages>::default());
     // Longer than any test: nothing here is helped by waiting.
     let times = Times { connection: HOUR, head: HOUR };
-    let serving = tokio::spawn(serve_within(listener, Arc::clone(&says), guard, times));
-    (address, says, serving)
+    let serving = tokio::spawn(serve_within(listener, Arc::clone(&pages), guard, times));
+    (address, pages, serving)
 }
 
 /// The status and what was said.
@@ -62,14 +62,14 @@ async fn connections_that_are_slow_in_any_way_do_not_keep_out_a_probe() {
     for half in
         ["GET /sta", "GET /slow HTTP/1.1\r\nhost: a\r\n\r\n", "GET /metrics HTTP/1.1\r\n\r\n"]
     {
-        let (address, says, serving) = start(Guard::default()).await;
+        let (address, pages, serving) = start(Guard::default()).await;
         let mut held = Vec::new();
         for _ in 0..CONNECTIONS {
             let mut stream = TcpStream::connect(address).await.unwrap();
             stream.write_all(half.as_bytes()).await.unwrap();
             held.push(stream);
         }
-        while half.ends_with('\n') && says.asked.load(SeqCst) < CONNECTIONS {
+        while half.ends_with('\n') && pages.requests.load(SeqCst) < CONNECTIONS {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
         for path in ["/healthz", "/readyz"] {
@@ -86,18 +86,18 @@ async fn connections_that_are_slow_in_any_way_do_not_keep_out_a_probe() {
 #[tokio::test]
 async fn health_and_metrics_are_for_anybody_and_the_rest_is_not() {
     let admin_clients = AdminClients { loopback: false, ..AdminClients::default() };
-    let (address, says, serving) = start(Guard::new(admin_clients, None)).await;
+    let (address, pages, serving) = start(Guard::new(admin_clients, None)).await;
     for path in ["/healthz", "/readyz"] {
         assert_eq!(ask(address, &format!("GET {path}"), "").await.0, 200);
     }
-    let before = says.asked.load(SeqCst);
+    let before = pages.requests.load(SeqCst);
     for line in ["GET /decisions", "POST /whatif", "GET /state", "GET /", "GET /healthz/../state"] {
         let (status, words) = ask(address, line, "").await;
         assert_eq!(status, 401, "{line}");
         assert!(words.contains("hint: "), "{words}");
         assert_eq!(ask(address, line, "authorization: Bearer guess\r\n").await.0, 403, "{line}");
     }
-    assert_eq!(says.asked.load(SeqCst), before, "nobody heard of it");
+    assert_eq!(pages.requests.load(SeqCst), before, "nobody heard of it");
     serving.abort();
 }
 
@@ -142,8 +142,8 @@ async fn a_sidecar_is_not_this_machine() {
 async fn api_server() -> (Client, Arc<AtomicUsize>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
-    let asked = Arc::<AtomicUsize>::default();
-    let count = Arc::clone(&asked);
+    let requests = Arc::<AtomicUsize>::default();
+    let count = Arc::clone(&requests);
     tokio::spawn(async move {
         while let Ok((stream, _)) = listener.accept().await {
             let count = Arc::clone(&count);
@@ -159,7 +159,7 @@ async fn api_server() -> (Client, Arc<AtomicUsize>) {
     });
     let mut config = kube::Config::new(format!("http://{address}").parse().unwrap());
     config.default_retry = false;
-    (Client::try_from(config).unwrap(), asked)
+    (Client::try_from(config).unwrap(), requests)
 }
 
 async fn judged(request: Request<Incoming>) -> Result<Response<Full<Bytes>>, Infallible> {
@@ -182,18 +182,18 @@ async fn judged(request: Request<Incoming>) -> Result<Response<Full<Bytes>>, Inf
             }
         }
         "/apis/authorization.k8s.io/v1/subjectaccessreviews" => {
-            let asked = &spec["resourceAttributes"];
+            let attributes = &spec["resourceAttributes"];
             assert_eq!(
-                (&asked["resource"], &asked["subresource"]),
+                (&attributes["resource"], &attributes["subresource"]),
                 (&json!("services"), &json!("proxy"))
             );
             assert_eq!(
-                (&asked["namespace"], &asked["name"]),
+                (&attributes["namespace"], &attributes["name"]),
                 (&json!("flyball"), &json!("http:op:admin"))
             );
             assert_eq!((&spec["groups"], &spec["uid"]), (&json!(["g"]), &json!("u")));
             let allowed = match spec["user"].as_str().unwrap() {
-                "reader" => asked["verb"] == "get",
+                "reader" => attributes["verb"] == "get",
                 name => name == "admin_client",
             };
             json!({"allowed": allowed})
@@ -205,13 +205,13 @@ async fn judged(request: Request<Incoming>) -> Result<Response<Full<Bytes>>, Inf
 }
 
 async fn guarded() -> (SocketAddr, Arc<AtomicUsize>, JoinHandle<()>) {
-    let (client, asked) = api_server().await;
+    let (client, requests) = api_server().await;
     let service = Some("flyball/op".to_owned());
     let place = ReviewedPlace::read("flyball/op").unwrap();
     let admin_clients = AdminClients { loopback: false, service, ..AdminClients::default() };
     let (address, _, serving) =
         start(Guard::new(admin_clients, Some(Reviews::new(client, place)))).await;
-    (address, asked, serving)
+    (address, requests, serving)
 }
 
 #[tokio::test]
@@ -229,8 +229,8 @@ async fn the_api_server_says_whose_token_it_is_and_whether_they_may_ask() {
     ] {
         // As a person sends it, and as it comes through the API server's proxy.
         for header in ["authorization: Bearer ", "x-flyball-token: "] {
-            let (said, words) = ask(address, line, &format!("{header}{token}\r\n")).await;
-            assert_eq!(said, status, "{line} {token}");
+            let (answered, words) = ask(address, line, &format!("{header}{token}\r\n")).await;
+            assert_eq!(answered, status, "{line} {token}");
             assert!(words.contains(word), "{words}");
         }
     }
@@ -239,7 +239,7 @@ async fn the_api_server_says_whose_token_it_is_and_whether_they_may_ask() {
 
 #[tokio::test]
 async fn verdicts_hold_a_minute_but_for_those_that_nobody_could_give() {
-    let (address, asked, serving) = guarded().await;
+    let (address, requests, serving) = guarded().await;
     let ask = async |token: &str| {
         ask(address, "GET /state", &format!("authorization: Bearer {token}\r\n")).await.0
     };
@@ -247,16 +247,16 @@ async fn verdicts_hold_a_minute_but_for_those_that_nobody_could_give() {
         assert_eq!(ask("admin_client").await, 200);
         assert_eq!(ask("tenant").await, 403);
     }
-    assert_eq!(asked.load(SeqCst), 4, "two questions for each");
+    assert_eq!(requests.load(SeqCst), 4, "two questions for each");
     for _ in 0..2 {
         assert_eq!(ask("broken").await, 503);
     }
-    assert_eq!(asked.load(SeqCst), 6, "what could not be known is asked again");
+    assert_eq!(requests.load(SeqCst), 6, "what could not be known is asked again");
     tokio::time::pause();
     tokio::time::advance(HOLDS).await;
     tokio::time::resume();
     assert_eq!(ask("admin_client").await, 200);
-    assert_eq!(asked.load(SeqCst), 8);
+    assert_eq!(requests.load(SeqCst), 8);
     serving.abort();
 }
 

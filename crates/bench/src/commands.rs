@@ -1,7 +1,8 @@
 //! The command line: one variant per bench, as `cargo xtask bench` passes them on.
 
 use crate::{
-    admission, backtest, checkout, datasets, gateway, live, recorded, tenants, wrong_capacity,
+    admission, backtest, checkout, datasets, gateway, live, recorded, tenants, training,
+    wrong_capacity,
 };
 use anyhow::Result;
 use clap::Parser;
@@ -23,6 +24,8 @@ enum Bench {
     WrongCapacity(wrong_capacity::Args),
     /// Keys, limits and budgets of Tenants: random worlds, strangers, processor time
     Tenants(tenants::Args),
+    /// Training runs on recorded spot machines: cost, lateness, saves, preemptions
+    Training(training::Args),
     /// The public data that figures rest on: what is absent, and what differs
     Data(datasets::Args),
 }
@@ -37,6 +40,7 @@ pub(crate) fn run() -> Result<()> {
         Bench::Live(args) => live::run(&root, &args),
         Bench::WrongCapacity(args) => wrong_capacity::run(&root, &args),
         Bench::Tenants(args) => tenants::run(&root, &args),
+        Bench::Training(args) => training::run(&root, &args),
         Bench::Data(args) => datasets::run(&root, &args),
     }
 }

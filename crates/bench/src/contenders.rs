@@ -70,7 +70,12 @@ const RUNAWAY_GPU_HOURS: f64 = 1.5 * 66.0 * 23.0;
 
 /// The governor with an empty memory.
 pub(super) fn governor() -> Box<dyn ScalingPolicy> {
-    Box::new(Tuned::new(flyball_governor::Policy::default()))
+    governor_of(flyball_governor::Policy::default())
+}
+
+/// The governor with these settings.
+pub(super) fn governor_of(policy: flyball_governor::Policy) -> Box<dyn ScalingPolicy> {
+    Box::new(Tuned::new(policy))
 }
 
 fn candidate(name: &str, settings: Vec<RivalSettings>) -> TuneCandidate {

@@ -57,6 +57,16 @@ Written by `cargo xtask bench tenants --figure`; do not edit. Figures against th
 ",
 };
 
+pub(crate) const TRAINING: Document = Document {
+    store: "docs/benchmarks-training.json",
+    page: "docs/benchmarks-training.md",
+    head: "# Benchmarks of training runs
+
+Written by `cargo xtask bench training --figure`; do not edit. Figures against their targets:
+`cargo xtask figures`.
+",
+};
+
 pub(crate) const LIVE: Document = Document {
     store: "docs/benchmarks-live.json",
     page: "docs/benchmarks-live.md",
@@ -69,8 +79,8 @@ in `docs/live`. Figures against their targets: `cargo xtask figures`.
 
 /// This command with the options that say something.
 pub(crate) fn typed(command: &str, options: &[(&str, String)]) -> String {
-    let said = options.iter().filter(|(_, value)| !value.is_empty());
-    let words = said.map(|(name, value)| format!(" {name} {value}"));
+    let given = options.iter().filter(|(_, value)| !value.is_empty());
+    let words = given.map(|(name, value)| format!(" {name} {value}"));
     format!("{command}{} --figure", words.collect::<String>())
 }
 

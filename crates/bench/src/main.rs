@@ -24,17 +24,17 @@ mod sources;
 mod speed;
 mod spread;
 mod tenants;
+mod training;
 mod truth;
 mod worlds;
 mod wrong_capacity;
 mod yardstick;
 
 use flyball_figures::{checkout, errors, figures, page, parallel, process};
-use std::process::ExitCode;
 
-fn main() -> ExitCode {
-    let Err(error) = commands::run() else { return ExitCode::SUCCESS };
+fn main() -> std::process::ExitCode {
+    let Err(error) = commands::run() else { return 0u8.into() };
     // One chain of causes; a backtrace would bury the sentence that says what to do.
     eprintln!("error: {}", errors::in_words(&error));
-    ExitCode::from(2)
+    2u8.into()
 }

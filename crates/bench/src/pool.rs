@@ -107,7 +107,7 @@ pub(super) fn lent(sources: &[Source], seeds: u64) -> Lent {
     let (_, cold) = &cold_starts()[2];
     let peak = yardstick::pooled_peak(&world(&all, cold, None, Part::Test, 1));
     let outcomes = |lends: bool| -> Vec<Outcome> {
-        let training = lends.then_some(Training { take_back: TAKE_BACK });
+        let training = lends.then_some(Training { take_back: TAKE_BACK, runs: Vec::new() });
         let pool = FluidPool { swap: SWAP, idle: IDLE[1], fixed: Some(peak), training };
         let worlds =
             (1..1 + seeds).map(|seed| world(&all, cold, Some(pool.clone()), Part::Test, seed));

@@ -3,9 +3,9 @@
 use clap::{Parser, Subcommand};
 
 use crate::commands::{
-    audit, backtest, check, collect, decisions, emulate, explain, fit, freeze, gateway, gpus, help,
-    install, key, models, operator, plan, prices, simulate, status, tenants, top, trace, whatif,
-    why,
+    audit, backtest, check, collect, decisions, emulate, explain, fit, freeze, gateway, gpus,
+    heartbeat, help, install, key, models, operator, plan, prices, run, simulate, status, tenants,
+    top, trace, whatif, why,
 };
 use crate::flags::Global;
 
@@ -40,10 +40,12 @@ pub(crate) enum Command {
     Emulate(Box<emulate::EmulateArgs>),
     Gateway(gateway::GatewayArgs),
     Gpus(gpus::GpusArgs),
+    Heartbeat(heartbeat::HeartbeatArgs),
     Key(key::KeyArgs),
     Models(models::ModelsArgs),
     Operator(operator::OperatorArgs),
     Prices(prices::PricesArgs),
+    Run(run::RunArgs),
     Tenants(tenants::TenantsArgs),
     Audit(audit::AuditArgs),
     Top(top::TopArgs),

@@ -12,7 +12,7 @@ use clap::{Arg, ArgMatches, Command};
 pub(crate) use topics::TOPICS;
 
 /// Commands that talk to a cluster.
-const WITH_CLUSTER: [&str; 12] = [
+const WITH_CLUSTER: [&str; 13] = [
     "check",
     "why",
     "decisions",
@@ -22,6 +22,7 @@ const WITH_CLUSTER: [&str; 12] = [
     "freeze",
     "resume",
     "key",
+    "run",
     "tenants",
     "top",
     "trace",
@@ -54,6 +55,14 @@ const RARE: [(&str, &[&str]); 7] = [
             "against",
             "fail_if",
             "train",
+            "recording",
+            "steps",
+            "step_time",
+            "gpus",
+            "restart",
+            "prices",
+            "instance",
+            "starts",
         ],
     ),
     (

@@ -26,6 +26,7 @@ mod run;
 mod served;
 mod tenant;
 mod text;
+mod training_run;
 
 /// The image is linked with musl, whose own allocator takes one lock for all threads.
 #[global_allocator]

@@ -199,7 +199,7 @@ impl Operator {
             422 => Err(Failure::new(Exit::Usage, "that cannot be imagined")
                 .at(self.place.clone())
                 .problems(words(&body).lines().map(str::to_owned).collect())),
-            _ => Err(self.silent(said(status, &words(&body)))),
+            _ => Err(self.silent(problem_text(status, &words(&body)))),
         }
     }
 
@@ -284,7 +284,7 @@ fn words(body: &[u8]) -> String {
     }
 }
 
-fn said(status: u16, words: &str) -> String {
+fn problem_text(status: u16, words: &str) -> String {
     match (status, words.lines().next().unwrap_or_default()) {
         (404 | 405, _) => {
             format!("HTTP {status}: not an operator's admin address, or an older one")

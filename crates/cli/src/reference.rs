@@ -58,9 +58,9 @@ fn reference() -> String {
     text
 }
 
-fn flags(text: &mut String, command: &Command, wanted: impl Fn(&Arg) -> bool) {
+fn flags(text: &mut String, command: &Command, is_shown: impl Fn(&Arg) -> bool) {
     let mut rows = String::new();
-    for arg in command.get_arguments().filter(|arg| wanted(arg)) {
+    for arg in command.get_arguments().filter(|arg| is_shown(arg)) {
         let (name, help) = (arg.get_id().as_str(), arg.get_long_help().or(arg.get_help()));
         if ["help", "version"].contains(&name) {
             continue;

@@ -7,9 +7,9 @@ use clap::{CommandFactory as _, FromArgMatches, error::ErrorKind};
 
 use crate::args::{Cli, Command};
 use crate::commands::{
-    audit, backtest, check, collect, decisions, emulate, explain, fit, freeze, gateway, gpus, help,
-    install, key, models, operator, plan, prices, simulate, status, tenants, top, trace, version,
-    whatif, why,
+    audit, backtest, check, collect, decisions, emulate, explain, fit, freeze, gateway, gpus,
+    heartbeat, help, install, key, models, operator, plan, prices, run as training_run, simulate,
+    status, tenants, top, trace, version, whatif, why,
 };
 use crate::help::{self as dressed, Length};
 use crate::output::{Color, Exit, Failure, Format, Printer};
@@ -48,10 +48,12 @@ fn execute(cli: Cli, printer: Printer) -> Result<Exit, Failure> {
         Command::Plan(args) => plan::run(&args, &printer),
         Command::Gateway(args) => gateway::run(&args, &printer),
         Command::Gpus(args) => gpus::run(&args, &printer),
+        Command::Heartbeat(args) => until_interrupted(heartbeat::run(&args)),
         Command::Key(args) => until_interrupted(key::run(&args, cluster, &printer)),
         Command::Models(args) => models::run(&args, &printer),
         Command::Operator(args) => until_interrupted(operator::run(&args)),
         Command::Prices(args) => prices::run(&args, &printer),
+        Command::Run(args) => until_interrupted(training_run::run(&args, cluster, &printer)),
         Command::Tenants(args) => until_interrupted(tenants::run(&args, cluster, &printer)),
         Command::Audit(args) => audit::run(&args, &printer),
         Command::Top(args) => until_interrupted(top::run(&args, cluster, &printer)),
@@ -106,7 +108,7 @@ fn refuse(error: &clap::Error, args: &[OsString]) -> Exit {
         let _ = error.print();
         return Exit::Yes;
     }
-    let Some(format) = wanted_document(args) else {
+    let Some(format) = document_format(args) else {
         let _ = error.print();
         return Exit::Usage;
     };
@@ -127,7 +129,7 @@ fn refuse(error: &clap::Error, args: &[OsString]) -> Exit {
 }
 
 /// The arguments could not be read, yet a script that asked for a document should get one.
-fn wanted_document(args: &[OsString]) -> Option<Format> {
+fn document_format(args: &[OsString]) -> Option<Format> {
     let words: Vec<&str> = args.iter().filter_map(|arg| arg.to_str()).collect();
     let pairs = words.windows(2).filter(|pair| matches!(pair[0], "-o" | "--format"));
     let joined = words.iter().filter_map(|word| {

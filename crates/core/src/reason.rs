@@ -7,7 +7,8 @@
 use crate::closed::closed_enum;
 
 closed_enum! {
-    /// Why a model has the replicas it has, or has not the ones it wants; and whether a tenant is let in.
+    /// Why a model has the replicas it has, or has not the ones it wants; whether a tenant is let in; and how a training
+    /// run stands.
     pub enum Reason {
         Steady => "The replicas match the demand and nothing needs to change.",
         ScaledUp => "Demand needs more replicas, so the model was scaled up.",
@@ -34,7 +35,7 @@ closed_enum! {
         PermissionMissing => "The operator cannot see who else sets the replicas, so nothing is applied.",
         Lent => "Accelerators that serving does not need are lent to training.",
         TakenBack => "Accelerators lent to training return to serving, where they are worth more.",
-        TargetNotFound => "The workload that the model refers to does not exist.",
+        TargetNotFound => "The workload that the resource refers to does not exist.",
         DrainTooShort => "The settings of an engine end its pods before requests in flight finish.",
         ReplicaFailed => "A replica does not start or is no longer ready, so others replace it.",
         ReplicaSlow => "A replica is slower than the others of its variant, so it counts as less than one.",
@@ -52,6 +53,22 @@ closed_enum! {
         TenantBudgetAlert => "A budget of the tenant has reached one of its `alertPercents`.",
         TenantBudgetForecast => "A budget of the tenant will be exhausted before it resets, at its present rate.",
         TenantModelDenied => "A parent does not allow a model that the tenant lists, so it is not served.",
+        RunComplete => "The training run has ended with success.",
+        RunFailed => "The job of the training run has failed and does not start again.",
+        RunWaiting => "The training run waits for admission, for nodes or for its pods to start.",
+        RunProgressing => "The training run takes steps, or runs without reporting them.",
+        RunStalled => "The training run has its pods and takes no steps.",
+        RunHeartbeatMissing => "The training run should report heartbeats and none arrives.",
+        RunKindMissing => "The cluster does not have the kind of workload that the training run needs.",
+        RunUndecided => "Too little is known about the training run to decide where it should be.",
+        RunNotPlaced => "The decision about the training run cannot be carried out.",
+        RunTooLate => "Not even on-demand machines can finish the training run in time.",
+        RunDeadlineNear => "Only on-demand machines are sure to finish the training run in time.",
+        RunStays => "Leaving its machines would cost the training run more than it saves.",
+        RunSpotCheaper => "Spot machines are the cheapest way to finish the training run in time.",
+        RunZoneBetter => "Spot machines of another zone are worth a restart of the training run.",
+        RunSpotExpected => "Spot machines are expected soon, and the training run has time to wait for them.",
+        RunOnDemandCheaper => "On-demand machines cost the training run less than the slack that waiting for spot takes.",
     }
 }
 

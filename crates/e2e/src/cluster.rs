@@ -93,11 +93,11 @@ pub fn dynamic(
 
 /// Runs kubectl with `input` on its standard input; an error carries what it complained about.
 pub fn kubectl(cluster: &Cluster, args: &[&str], input: &str) -> Result<()> {
-    kubectl_says(cluster, args, input).map(drop)
+    kubectl_output(cluster, args, input).map(drop)
 }
 
 /// The same, and what it says.
-pub fn kubectl_says(cluster: &Cluster, args: &[&str], input: &str) -> Result<String> {
+pub fn kubectl_output(cluster: &Cluster, args: &[&str], input: &str) -> Result<String> {
     let program = std::env::var("FLYBALL_E2E_KUBECTL").unwrap_or_else(|_| "kubectl".into());
     let mut child = Command::new(program)
         .arg("--kubeconfig")

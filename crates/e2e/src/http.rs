@@ -44,9 +44,9 @@ impl HttpAnswer {
     }
 
     /// Reads until so many events have come; the time since the request was sent.
-    pub async fn events(&mut self, wanted: usize) -> Result<Duration> {
-        while self.data().count() < wanted {
-            ensure!(self.more().await?, "ended before event {wanted}: {}", self.text);
+    pub async fn events(&mut self, number: usize) -> Result<Duration> {
+        while self.data().count() < number {
+            ensure!(self.more().await?, "ended before event {number}: {}", self.text);
         }
         Ok(self.sent.elapsed())
     }

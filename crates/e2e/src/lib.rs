@@ -17,7 +17,7 @@ mod story;
 mod wait;
 
 pub use answers::{AnswerFault, AnswerLog};
-pub use cluster::{Cluster, dynamic, job_exit, kubectl, kubectl_says, pod_log};
+pub use cluster::{Cluster, dynamic, job_exit, kubectl, kubectl_output, pod_log};
 pub use figures::{figure, is_long};
 pub use relay::Relay;
 pub use stopped::Stopped;

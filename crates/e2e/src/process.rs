@@ -132,6 +132,27 @@ impl Drop for ServiceProcess {
     }
 }
 
+/// Any other program, which runs until this is dropped.
+pub struct RunningProgram(Child);
+
+impl RunningProgram {
+    /// Starts it without input. What it writes goes where the command says.
+    pub fn start(command: &mut Command) -> Result<Self> {
+        let started = command.stdin(Stdio::null()).spawn();
+        let child = started
+            .with_context(|| format!("could not start {}", command.get_program().display()))?;
+        Ok(Self(child))
+    }
+}
+
+impl Drop for RunningProgram {
+    fn drop(&mut self) {
+        // Gone already is what is wanted.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
 /// An address of this machine that nobody uses and that is given only once.
 ///
 /// Asking the kernel twice gave an operator the same port for two things. Below those that the kernel

@@ -20,11 +20,11 @@ impl Relay {
     pub async fn to(upstream: SocketAddr) -> Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
         let address = listener.local_addr()?;
-        let (open, heard) = watch::channel(true);
+        let (open, opened) = watch::channel(true);
         let task = tokio::spawn(async move {
             let mut connections = JoinSet::new();
             while let Ok((client, _)) = listener.accept().await {
-                connections.spawn(connection(client, upstream, heard.clone()));
+                connections.spawn(connection(client, upstream, opened.clone()));
                 while connections.try_join_next().is_some() {}
             }
         });

@@ -27,21 +27,21 @@ impl Story {
     }
 }
 
-/// Runs `tell` in a new namespace under the strictest Pod Security level.
+/// Runs `play` in a new namespace under the strictest Pod Security level.
 ///
 /// On failure it prints pod states, events and logs. Even a story that succeeds fails if a pod of
 /// its namespace logged an ERROR line that contains none of `expected_errors`: an ERROR means that
 /// a person should look.
 pub async fn in_namespace(
     expected_errors: &[&str],
-    tell: impl AsyncFnOnce(&Story) -> Result<()>,
+    play: impl AsyncFnOnce(&Story) -> Result<()>,
 ) -> Result<()> {
     let cluster = Cluster::connect().await?;
     let namespace = create(&cluster).await?;
     let story = Story { cluster, namespace };
     // On the heap: a test's stack is small, and a story that waits for many things at once is not.
-    let told = AssertUnwindSafe(Box::pin(tell(&story))).catch_unwind().await;
-    let judged = match told {
+    let played = AssertUnwindSafe(Box::pin(play(&story))).catch_unwind().await;
+    let judged = match played {
         Ok(Ok(())) => no_unlisted_errors(&story, expected_errors).await,
         Ok(Err(error)) => Err(error),
         Err(_) => Err(anyhow!("the story panicked; its message is above")),
@@ -56,13 +56,13 @@ pub async fn in_namespace(
 
 async fn create(cluster: &Cluster) -> Result<String> {
     let namespaces: Api<Namespace> = Api::all(cluster.client.clone());
-    let wanted = serde_json::from_value(json!({
+    let manifest = serde_json::from_value(json!({
         "metadata": {
             "generateName": "story-",
             "labels": { "pod-security.kubernetes.io/enforce": "restricted" },
         },
     }))?;
-    let created = namespaces.create(&PostParams::default(), &wanted).await?;
+    let created = namespaces.create(&PostParams::default(), &manifest).await?;
     let name = created.metadata.name.context("a namespace without a name")?;
     // Pods are refused until the controller manager has made the default service account.
     let accounts: Api<ServiceAccount> = Api::namespaced(cluster.client.clone(), &name);

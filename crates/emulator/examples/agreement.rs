@@ -173,7 +173,7 @@ fn simulate(asks: &[Ask], speed: &Speed, engines: usize) -> Result<Vec<Times>> {
 
 /// The emulator over HTTP.
 fn measure(asks: &[Ask], speed: &Speed, args: &Args) -> Result<Vec<Option<Times>>> {
-    let (tell, told) = std::sync::mpsc::channel();
+    let (sender, receiver) = std::sync::mpsc::channel();
     let (end, ended) = tokio::sync::oneshot::channel::<()>();
     let (speed, speed_up, engines) = (speed.clone(), args.speed_up, args.engines);
     let server = thread::spawn(move || -> Result<()> {
@@ -187,13 +187,13 @@ fn measure(asks: &[Ask], speed: &Speed, args: &Args) -> Result<Vec<Option<Times>
             };
             let running =
                 (0..engines).map(|_| one()).collect::<std::result::Result<Vec<_>, _>>()?;
-            tell.send(running.iter().map(|one| one.address).collect::<Vec<_>>())?;
+            sender.send(running.iter().map(|one| one.address).collect::<Vec<_>>())?;
             // It ends when the sender is dropped.
             let _ = ended.await;
             Ok(())
         })
     });
-    let addresses = told.recv()?;
+    let addresses = receiver.recv()?;
     let start = Instant::now() + AHEAD;
     let times = thread::scope(|scope| {
         let mut threads = Vec::new();

@@ -26,7 +26,7 @@ pub struct ParsedPrompt(pub(crate) u64);
 
 impl ParsedPrompt {
     /// Adds text.
-    pub(crate) fn hear(&mut self, text: &[u8]) {
+    pub(crate) fn add(&mut self, text: &[u8]) {
         // One more than the byte, so that a zero counts too. Eight at once, because one waits for
         // the other otherwise.
         let (eights, rest) = text.as_chunks::<8>();
@@ -76,7 +76,7 @@ impl Reader {
 
     /// The next bytes.
     pub fn push(&mut self, mut bytes: &[u8]) {
-        self.parsed.hear(bytes);
+        self.parsed.add(bytes);
         if !self.rest.is_empty() {
             let missing = (self.block_bytes - self.rest.len()).min(bytes.len());
             self.rest.extend_from_slice(&bytes[..missing]);

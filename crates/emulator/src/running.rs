@@ -17,7 +17,7 @@ use tokio::task::JoinHandle;
 /// Connections that wait to be accepted; what the kernel takes at most unless it was changed.
 const BACKLOG: u32 = 4096;
 
-/// How long [`Running::stop`] waits for requests under way.
+/// How long `Running::stop` waits for requests under way.
 const GRACE: Duration = Duration::from_secs(30);
 
 /// Starts emulated engines.
@@ -62,7 +62,7 @@ impl Emulator {
                 let cannot = |error| StartError::Listen { address, error };
                 let listener = listen(address).map_err(cannot)?;
                 let address = listener.local_addr().map_err(cannot)?;
-                (Some(address), Some(tell(Arc::clone(&shared), listener, shape)))
+                (Some(address), Some(publish_events(Arc::clone(&shared), listener, shape)))
             }
             None => (None, None),
         };
@@ -92,7 +92,7 @@ fn listen(address: SocketAddr) -> io::Result<TcpListener> {
 }
 
 /// Tells whoever listens there about the cache.
-fn tell(shared: Arc<Shared>, listener: TcpListener, shape: EventShape) -> JoinHandle<()> {
+fn publish_events(shared: Arc<Shared>, listener: TcpListener, shape: EventShape) -> JoinHandle<()> {
     let publisher = Arc::new(Publisher::new(shape, shared.core.block_tokens()));
     tokio::spawn(async move {
         let looking = async {
@@ -105,7 +105,7 @@ fn tell(shared: Arc<Shared>, listener: TcpListener, shape: EventShape) -> JoinHa
     })
 }
 
-/// A running engine. Dropping it is like [`Running::kill`].
+/// A running engine. Dropping it is like `Running::kill`.
 #[derive(Debug)]
 pub struct RunningEmulator {
     /// Where it listens.

@@ -30,7 +30,7 @@ impl Voice {
     /// The next word.
     pub(crate) fn word(&mut self) -> &'static str {
         let word = WORDS[(xxh3_64_with_seed(&self.parsed.0.to_le_bytes(), 0) % 64) as usize];
-        self.parsed.hear(word.as_bytes());
+        self.parsed.add(word.as_bytes());
         word
     }
 
@@ -73,7 +73,7 @@ mod tests {
     fn whoever_is_given_the_text_so_far_goes_on() {
         let after = |text: &str| {
             let mut parsed = ParsedPrompt::default();
-            parsed.hear(text.as_bytes());
+            parsed.add(text.as_bytes());
             Voice::after(parsed)
         };
         let whole = after("once upon").text(50);

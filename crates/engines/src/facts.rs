@@ -39,6 +39,9 @@ pub struct EngineFacts {
     pub narrows_cache: bool,
     /// How it is made to continue an answer that broke off.
     pub continues: Continue,
+    /// Where it says how many tokens a prompt and its answer may have together, and under which key of the entries of the
+    /// list there. None where it does not say, or refuses no request because its answer might be longer.
+    pub context: Option<(&'static str, &'static str)>,
     pub defects: &'static [Defect],
 }
 

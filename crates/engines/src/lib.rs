@@ -3,7 +3,7 @@
 //! Planner, operator, gateway, emulator, checks and documents read these tables and know no engine by name. To add an
 //! engine, write its table beside the others and name it in [`Engine`]; CONTRIBUTING.md has the steps.
 //!
-//! [`facts`] says what a table has; `vllm`, `sglang`, `llama_cpp` and `tensorrt_llm` are the tables; `words` reads
+//! `facts` says what a table has; `vllm`, `sglang`, `llama_cpp` and `tensorrt_llm` are the tables; `words` reads
 //! command lines. Pure.
 
 mod facts;
@@ -83,12 +83,12 @@ impl Engine {
     /// The engine that a container runs, by its image and arguments.
     pub fn of_container(image: &str, args: &[String]) -> Option<Self> {
         let last = image.rsplit('/').next().unwrap_or_default();
-        let says = |word: &str| {
+        let mentions = |word: &str| {
             image.contains(&format!("{word}/"))
                 || last.contains(word)
                 || args.iter().any(|arg| arg.contains(word))
         };
-        Self::ALL.into_iter().find(|engine| engine.facts().words.iter().any(|word| says(word)))
+        Self::ALL.into_iter().find(|engine| engine.facts().words.iter().any(|word| mentions(word)))
     }
 }
 

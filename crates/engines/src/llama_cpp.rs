@@ -43,6 +43,8 @@ pub(crate) static FACTS: EngineFacts = EngineFacts {
     salts: &[],
     narrows_cache: false,
     continues: Continue::ByItself,
+    // An answer ends where its slot does, whatever the request asks for.
+    context: None,
     defects: &[Defect {
         versions: "all",
         what: "cuts its streams on SIGTERM",

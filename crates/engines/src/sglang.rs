@@ -49,6 +49,7 @@ pub(crate) static FACTS: EngineFacts = EngineFacts {
     salts: &[Interface::Chat, Interface::Completions, Interface::Responses],
     narrows_cache: false,
     continues: Continue::Fields(&[("continue_final_message", true)]),
+    context: Some(("/v1/models", "max_model_len")),
     defects: &[Defect {
         versions: "all up to 0.5",
         what: "answers /health by writing a token, in more than a second",

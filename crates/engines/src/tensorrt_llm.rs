@@ -48,6 +48,7 @@ pub(crate) static FACTS: EngineFacts = EngineFacts {
     salts: &[Interface::Chat],
     narrows_cache: true,
     continues: Continue::Never,
+    context: None,
     defects: &[Defect {
         versions: "before 1.2",
         what: "shows neither running nor waiting requests on its Prometheus page",

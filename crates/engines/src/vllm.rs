@@ -55,6 +55,7 @@ pub(crate) static FACTS: EngineFacts = EngineFacts {
         ("continue_final_message", true),
         ("add_generation_prompt", false),
     ]),
+    context: Some(("/v1/models", "max_model_len")),
     defects: &[Defect {
         versions: "before 0.18",
         what: "has no --shutdown-timeout: streams of a pod that ends stall",

@@ -38,10 +38,10 @@ fn words(args: &[String]) -> Vec<&str> {
 
 /// All words behind the last of these flags, up to the next flag: of several, parsers take the last.
 fn listed_after<'a>(words: &[&'a str], flags: &[&str]) -> Vec<&'a str> {
-    let says = |word: &str, flag: &str| {
+    let is_word = |word: &str, flag: &str| {
         word.strip_prefix(flag).is_some_and(|rest| rest.is_empty() || rest.starts_with('='))
     };
-    let is_flag = |word: &&str| flags.iter().any(|flag| says(word, flag));
+    let is_flag = |word: &&str| flags.iter().any(|flag| is_word(word, flag));
     let Some(last) = words.iter().rposition(is_flag) else { return Vec::new() };
     match words[last].split_once('=') {
         Some((_, value)) => vec![value],
@@ -86,13 +86,13 @@ mod tests {
                 port: 8000,
                 drain_seconds: 1,
             };
-            let told = launch.names_in(&(launch.write)(&request).args);
+            let listed = launch.names_in(&(launch.write)(&request).args);
             let expected: &[String] = match engine {
                 Engine::Vllm => &both,
                 Engine::Sglang | Engine::TensorRtLlm => &both[..1],
                 Engine::LlamaCpp => &[],
             };
-            assert_eq!(told, expected, "{engine}");
+            assert_eq!(listed, expected, "{engine}");
         }
     }
 }

@@ -5,7 +5,7 @@
 //! what it told last, and the whole is stale then. Only that work waits is as young as the youngest who sees it.
 
 use crate::engines::Sum;
-use crate::gateways::Asked;
+use crate::gateways::GatewaySum;
 use flyball_core::snapshot::{Demand, Misses, Observed, Sources};
 use flyball_core::units::{Micros, Requests, Timestamp, Tokens, TokensPerSecond};
 
@@ -34,14 +34,14 @@ pub(crate) struct Beside {
 
 /// What is asked of a model.
 pub(crate) fn known(
-    asked: Option<Asked>,
+    gateways: Option<GatewaySum>,
     engines: &Sum,
     beside: Beside,
     time: (Timestamp, Micros),
 ) -> Known {
-    let asked = if beside.waited_for { Some(wanted(asked, time.0)) } else { asked };
-    let mut known = match asked {
-        Some(asked) => both(asked, engines, beside, time),
+    let gateways = if beside.waited_for { Some(with_waiting(gateways, time.0)) } else { gateways };
+    let mut known = match gateways {
+        Some(gateways) => both(gateways, engines, beside, time),
         None => alone(engines, beside, time),
     };
     if beside.silent > 0 {
@@ -51,49 +51,53 @@ pub(crate) fn known(
 }
 
 /// Somebody waits, whatever else is known: that is told at once, and how much waits only within a second.
-fn wanted(asked: Option<Asked>, now: Timestamp) -> Asked {
-    let asked = asked.unwrap_or(Asked { at: now, ..Asked::default() });
-    Asked { waiting_tokens: asked.waiting_tokens.max(1.0), waits_at: Some(now), ..asked }
+fn with_waiting(gateways: Option<GatewaySum>, now: Timestamp) -> GatewaySum {
+    let gateways = gateways.unwrap_or(GatewaySum { at: now, ..GatewaySum::default() });
+    GatewaySum { waiting_tokens: gateways.waiting_tokens.max(1.0), waits_at: Some(now), ..gateways }
 }
 
 /// What gateways say, and engines beside them.
-fn both(asked: Asked, engines: &Sum, beside: Beside, time: (Timestamp, Micros)) -> Known {
+fn both(gateways: GatewaySum, engines: &Sum, beside: Beside, time: (Timestamp, Micros)) -> Known {
     let (now, max_age) = time;
-    let sources = Sources { silent: asked.sources.silent + engines.old, ..asked.sources };
+    let sources = Sources { silent: gateways.sources.silent + engines.old, ..gateways.sources };
     let rate = |value: Option<f64>| {
-        let seen =
-            Observed::judge(value.and_then(TokensPerSecond::from_sample), asked.at, now, max_age);
+        let seen = Observed::judge(
+            value.and_then(TokensPerSecond::from_sample),
+            gateways.at,
+            now,
+            max_age,
+        );
         seen.partial_if(sources.silent > 0)
     };
     let tokens = |value: f64, at| Observed::judge(Tokens::from_sample(value), at, now, max_age);
     let resident = match engines.resident.whole() {
-        Some(resident) => tokens(beside.held * resident, engines.at.unwrap_or(asked.at)),
-        None => tokens(beside.held * asked.held_tokens, asked.at),
+        Some(resident) => tokens(beside.held * resident, engines.at.unwrap_or(gateways.at)),
+        None => tokens(beside.held * gateways.held_tokens, gateways.at),
     };
     let waiting = Waiting {
-        tokens: Some(waiting_tokens(Some(asked), engines, beside.in_hand)),
-        seen_at: asked.waits_at.max(engines.waits_at),
-        at: asked.at,
+        tokens: Some(waiting_tokens(Some(gateways), engines, beside.in_hand)),
+        seen_at: gateways.waits_at.max(engines.waits_at),
+        at: gateways.at,
         partial: sources.silent > 0,
     };
     // What was written is less than what is wanted while requests wait, and what ended was wanted long ago. So
     // the answers to what comes are counted, as long as they usually are. While nobody is left who could write any,
     // callers are turned away and come less often: then what is wanted is not known.
-    let wanted = asked.arrivals.zip(beside.output).map(|(rate, tokens)| rate * tokens);
-    let written = wanted.or(asked.output_rate).filter(|_| !beside.out);
-    let (requests, missed) = asked.judged;
+    let arriving = gateways.arrivals.zip(beside.output).map(|(rate, tokens)| rate * tokens);
+    let written = arriving.or(gateways.output_rate).filter(|_| !beside.out);
+    let (requests, missed) = gateways.judged;
     let misses = Requests::from_sample(requests).zip(Requests::from_sample(missed));
     let misses = misses.map(|(requests, missed)| Misses { requests, missed });
     Known {
         demand: Demand {
-            prefill: rate(asked.prompt_rate),
+            prefill: rate(gateways.prompt_rate),
             decode: rate(written),
             resident: resident.partial_if(sources.silent > 0),
-            burst: rate(asked.burst),
+            burst: rate(gateways.burst),
             backlog: waiting.judge(time),
             sources,
         },
-        misses: Observed::judge(misses, asked.at, now, max_age),
+        misses: Observed::judge(misses, gateways.at, now, max_age),
     }
 }
 
@@ -103,9 +107,9 @@ fn both(asked: Asked, engines: &Sum, beside: Beside, time: (Timestamp, Micros)) 
 /// prompt that is being read from one that waits; an engine can, and what it says waits does. With a prompt for each
 /// replica taken off that too, six-token prompts that always waited for an engine of four places were no queue for
 /// twelve minutes.
-pub(crate) fn waiting_tokens(asked: Option<Asked>, engines: &Sum, in_hand: f64) -> f64 {
+pub(crate) fn waiting_tokens(gateways: Option<GatewaySum>, engines: &Sum, in_hand: f64) -> f64 {
     let (waiting, unread) =
-        asked.map_or((0.0, 0.0), |asked| (asked.waiting_tokens, asked.unread_tokens));
+        gateways.map_or((0.0, 0.0), |gateways| (gateways.waiting_tokens, gateways.unread_tokens));
     waiting + (unread - in_hand).max(engines.waiting.known().unwrap_or(0.0)).max(0.0)
 }
 
@@ -186,7 +190,8 @@ mod tests {
 
     #[test]
     fn a_prompt_that_is_being_read_does_not_wait_and_what_an_engine_says_waits_does() {
-        let gateways = Asked { waiting_tokens: 10.0, unread_tokens: 30.0, ..Asked::default() };
+        let gateways =
+            GatewaySum { waiting_tokens: 10.0, unread_tokens: 30.0, ..GatewaySum::default() };
         // Four prompts of six tokens wait for the one replica.
         assert_eq!(waiting_tokens(None, &engines(Some(24.0)), 6.0), 24.0);
         assert_eq!(waiting_tokens(Some(gateways), &engines(None), 12.0), 28.0);

@@ -106,8 +106,8 @@ impl Caches {
     /// The part that they did not have, if anybody tells. A cache counts a prompt when it is looked up, and an engine
     /// when it has read it, so that one may be ahead of the other.
     fn lacked(&self) -> Option<f64> {
-        let mut told = [self.window, self.ever].into_iter().filter(|(_, all)| *all > 0.0);
-        told.next().map(|(cached, all)| 1.0 - (cached / all).clamp(0.0, 1.0))
+        let mut counted = [self.window, self.ever].into_iter().filter(|(_, all)| *all > 0.0);
+        counted.next().map(|(cached, all)| 1.0 - (cached / all).clamp(0.0, 1.0))
     }
 }
 
@@ -129,10 +129,10 @@ pub(crate) fn sum(
             continue;
         };
         sum.at = Some(sum.at.map_or(at, |all| all.min(at)));
-        let tells = sum.add(one, at, usual, &mut shapes);
+        let reports = sum.add(one, at, usual, &mut shapes);
         let old = now.apart(at) > max_age;
         sum.old += u32::from(old);
-        if tells && !old { sum.reporting += 1 } else { sum.misses(id) }
+        if reports && !old { sum.reporting += 1 } else { sum.misses(id) }
     }
     sum.uncached = shapes.caches.lacked();
     sum.shape = (shapes.answered > 0.0).then(|| Means {

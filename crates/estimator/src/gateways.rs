@@ -11,7 +11,7 @@ const BURST_S: f64 = 5.0;
 
 /// What gateways say of a model, all of them together.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(crate) struct Asked {
+pub(crate) struct GatewaySum {
     /// When the oldest of them said it.
     pub(crate) at: Timestamp,
     /// When the youngest of those that see work wait said it.
@@ -51,19 +51,19 @@ pub(crate) fn sum(
     readings: &[GatewayReading],
     uncached: Option<f64>,
     (now, max_age): (Timestamp, Micros),
-) -> Option<Asked> {
-    let mut all: Option<Asked> = None;
+) -> Option<GatewaySum> {
+    let mut all: Option<GatewaySum> = None;
     for reading in readings {
-        let mut asked = asked(reading, uncached);
+        let mut gateway = gateway(reading, uncached);
         // One that just began cannot tell a rate yet.
-        let tells = now.apart(reading.at) <= max_age && asked.prompt_rate.is_some();
-        asked.sources = Sources { reporting: u32::from(tells), silent: u32::from(!tells) };
-        all = Some(all.map_or(asked, |all| all.with(asked)));
+        let reports = now.apart(reading.at) <= max_age && gateway.prompt_rate.is_some();
+        gateway.sources = Sources { reporting: u32::from(reports), silent: u32::from(!reports) };
+        all = Some(all.map_or(gateway, |all| all.with(gateway)));
     }
     all
 }
 
-fn asked(reading: &GatewayReading, uncached: Option<f64>) -> Asked {
+fn gateway(reading: &GatewayReading, uncached: Option<f64>) -> GatewaySum {
     let span = reading.counts.span();
     let counts = reading.counts.last().map(|(_, counts)| *counts).unwrap_or_default();
     // Without an engine nothing is read or written, however short the look; what came waits.
@@ -82,7 +82,7 @@ fn asked(reading: &GatewayReading, uncached: Option<f64>) -> Asked {
         Some(share) => share * counts.prompt_tokens as f64,
         None => counts.unread() as f64,
     };
-    Asked {
+    GatewaySum {
         at: reading.at,
         waits_at: waits.then_some(reading.at),
         sources: Sources::default(),
@@ -147,7 +147,7 @@ fn shape(span: Option<Span<GatewayCounts>>, counts: &GatewayCounts) -> Option<Me
     })
 }
 
-impl Asked {
+impl GatewaySum {
     /// The part of prompt tokens that no cache is thought to have had, if any came.
     pub(crate) fn uncached(&self) -> Option<f64> {
         uncached_share(self.prompts)

@@ -41,7 +41,7 @@ use flyball_core::snapshot::{
 };
 use flyball_core::units::{Micros, Timestamp, Tokens};
 use flyball_perf::serving::steady::RequestShape as PerfShape;
-use gateways::Asked;
+use gateways::GatewaySum;
 use prior::Prior;
 use reach::{Alone, Judged};
 use reading::{CacheUsed, EngineReading, ModelReading, Paces, VariantReading};
@@ -127,28 +127,28 @@ impl ModelMemory {
             })
             .collect();
         let (sum, out) = self.engines(&reading, &priors, time);
-        let asked = gateways::sum(&reading.gateways, sum.uncached, time);
-        let seen = asked.and_then(|asked| asked.shape).or(sum.shape);
+        let gateways = gateways::sum(&reading.gateways, sum.uncached, time);
+        let seen = gateways.and_then(|gateways| gateways.shape).or(sum.shape);
         self.shape.learn(seen, time.0);
         let beside = Beside {
             silent: reading.silent_gateways,
             waited_for: reading.waited_for,
             output: self.shape.known().map(|shape| shape.output),
-            held: self.held(&reading, asked, &sum),
+            held: self.held(&reading, gateways, &sum),
             out,
             in_hand: self.in_hand(&reading),
         };
-        let demand::Known { demand, misses } = demand::known(asked, &sum, beside, time);
+        let demand::Known { demand, misses } = demand::known(gateways, &sum, beside, time);
         let missed = self.new_misses(misses.fresh());
         self.judged.learn(missed);
         let unreachable = self.unreachable(&reading);
         // What nobody can reach says nothing about what replicas can do.
         let missed = missed.filter(|_| unreachable.is_none());
-        self.learn(&reading, &priors, (asked, &sum), missed, time);
+        self.learn(&reading, &priors, (gateways, &sum), missed, time);
         let starts = self.variants.iter().map(|(name, one)| (name.clone(), one.starts.count()));
         let known = KnownModel {
             // Where gateways tell, engines that nobody collects are not missed.
-            silent: if asked.is_none() || sum.old > 0 { sum.names } else { Vec::new() },
+            silent: if gateways.is_none() || sum.old > 0 { sum.names } else { Vec::new() },
             shape: self.shape.known(),
             starts: starts.collect(),
         };
@@ -203,7 +203,7 @@ impl ModelMemory {
         &mut self,
         reading: &ModelReading,
         priors: &BTreeMap<VariantName, Capacity>,
-        (asked, engines): (Option<Asked>, &Sum),
+        (gateways, engines): (Option<GatewaySum>, &Sum),
         missed: Option<Misses>,
         (now, max_age): (Timestamp, Micros),
     ) {
@@ -215,26 +215,27 @@ impl ModelMemory {
         // What engines do themselves is what was done; what gateways see come is only about that.
         let rates = match (engines.prompt_rate.whole(), engines.output_rate.whole()) {
             (Some(read), Some(written)) if !engines.at.is_none_or(old) => Some((read, written)),
-            _ => asked
-                .filter(|asked| !old(asked.at))
-                .and_then(|asked| asked.prompt_rate.zip(asked.output_rate)),
+            _ => gateways
+                .filter(|gateways| !old(gateways.at))
+                .and_then(|gateways| gateways.prompt_rate.zip(gateways.output_rate)),
         };
         let Some((read, written)) = rates else { return };
-        let uncached = engines.uncached.or_else(|| asked.and_then(|asked| asked.uncached()));
+        let uncached =
+            engines.uncached.or_else(|| gateways.and_then(|gateways| gateways.uncached()));
         let reads = |prompt: f64| prompt * uncached.unwrap_or(1.0);
         let moment = Moment {
             at: now,
             each: (read / count, written / count),
             replicas: count,
-            pace: pace(asked, engines),
+            pace: pace(gateways, engines),
             reads_per_written: self.shape.known().map(|one| reads(one.prompt) / one.output),
             expected: self.paces(name, variant),
             running: engines
                 .running
                 .whole()
-                .or(asked.map(|one| one.in_flight))
+                .or(gateways.map(|one| one.in_flight))
                 .map(|all| all / count),
-            waiting: demand::waiting_tokens(asked, engines, self.in_hand(reading)) / count,
+            waiting: demand::waiting_tokens(gateways, engines, self.in_hand(reading)) / count,
             missed: missed.map(|one| one.missed.get() * 100 > one.requests.get()),
             allowed: reading.objectives.between_tokens.map(|time| time.as_seconds()),
             settled,
@@ -274,14 +275,14 @@ impl ModelMemory {
     /// What replicas would hold over what they hold now, if there were no more of them than the work takes: answers
     /// are then written as slowly as they may be, and held for as long. Without it fewer replicas would hold more, and
     /// ask for the ones that were just given back.
-    fn held(&self, reading: &ModelReading, asked: Option<Asked>, engines: &Sum) -> f64 {
+    fn held(&self, reading: &ModelReading, gateways: Option<GatewaySum>, engines: &Sum) -> f64 {
         let mut serving = reading.variants.iter().filter(|(_, one)| one.serving().count() > 0);
         let (Some((name, variant)), None) = (serving.next(), serving.next()) else { return 1.0 };
         let paces = self.paces(name, variant).filter(|paces| paces.carried > paces.idle);
-        let Some((paces, pace)) = paces.zip(pace(asked, engines)) else { return 1.0 };
+        let Some((paces, pace)) = paces.zip(pace(gateways, engines)) else { return 1.0 };
         let slower = paces.carried / pace.max(paces.idle);
         // Where work waits, what is held is all that can be held and no sign of what would be.
-        if demand::waiting_tokens(asked, engines, 0.0) > 0.0 { slower.max(1.0) } else { slower }
+        if demand::waiting_tokens(gateways, engines, 0.0) > 0.0 { slower.max(1.0) } else { slower }
     }
 
     /// Requests and misses since the last look.
@@ -308,9 +309,9 @@ impl ModelMemory {
 }
 
 /// Seconds per output token, if any were written.
-fn pace(asked: Option<Asked>, engines: &Sum) -> Option<f64> {
+fn pace(gateways: Option<GatewaySum>, engines: &Sum) -> Option<f64> {
     let paced =
-        if engines.paced.0 > 0.0 { Some(engines.paced) } else { asked.map(|one| one.paced) };
+        if engines.paced.0 > 0.0 { Some(engines.paced) } else { gateways.map(|one| one.paced) };
     let (tokens, seconds) = paced.filter(|paced| paced.0 >= 1.0)?;
     (seconds > 0.0).then(|| seconds / tokens)
 }

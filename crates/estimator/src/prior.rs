@@ -17,7 +17,7 @@ const CHANGED: f64 = 0.15;
 /// The last prediction of a variant, and what it rests on.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Prior {
-    asked: (PredictedReplica, Objectives),
+    inputs: (PredictedReplica, Objectives),
     shape: (f64, f64),
     capacity: Capacity,
     pub(crate) paces: Option<Paces>,
@@ -36,15 +36,15 @@ pub(crate) fn capacity(
         return stated;
     };
     let shape = shape.map_or(RequestShape::CHAT, |known| (known.prompt, known.output));
-    let asked = (predicted.clone(), *objectives);
+    let inputs = (predicted.clone(), *objectives);
     let same = last.as_ref().filter(|last| {
-        last.asked == asked && near(last.shape.0, shape.0) && near(last.shape.1, shape.1)
+        last.inputs == inputs && near(last.shape.0, shape.0) && near(last.shape.1, shape.1)
     });
     let predicted = match same {
         Some(same) => same.capacity,
         None => {
-            let Predictions { capacity, paces, alone } = predict(&asked, shape);
-            *last = Some(Prior { asked, shape, capacity, paces, alone });
+            let Predictions { capacity, paces, alone } = predict(&inputs, shape);
+            *last = Some(Prior { inputs, shape, capacity, paces, alone });
             capacity
         }
     };
@@ -74,23 +74,23 @@ fn predict(
     shape: (f64, f64),
 ) -> Predictions {
     let unset = CapacityQuestion::unset(&predicted.model, &predicted.accelerator, predicted.tensor);
-    let wanted = CapacityQuestion {
+    let question = CapacityQuestion {
         step_tokens: predicted.step_tokens.unwrap_or(unset.step_tokens),
         ..unset
     };
     let usual = RequestShape::usual(shape.0, shape.1);
-    let Ok((step, cache)) = capacity::predicted(&wanted, &usual) else {
+    let Ok((step, cache)) = capacity::predicted(&question, &usual) else {
         return Predictions { capacity: Capacity::UNKNOWN, paces: None, alone: Alone::default() };
     };
     let idle = step.seconds(&Batch::decoding(1.0, shape.0 + shape.1 / 2.0));
     let limits = |objectives: &Objectives| {
         let between = objectives.between_tokens.map(|time| time.as_seconds());
         let chosen = || between.map(|limit| chunk::largest(&step, limit));
-        let step_tokens = predicted.step_tokens.or_else(chosen).unwrap_or(wanted.step_tokens);
+        let step_tokens = predicted.step_tokens.or_else(chosen).unwrap_or(question.step_tokens);
         EngineLimits {
             chunk: f64::from(step_tokens),
             copies: 1.0,
-            sequences: f64::from(wanted.most_running),
+            sequences: f64::from(question.most_running),
             cache_tokens: cache.get() as f64,
             output_held: 1.0,
         }

@@ -112,9 +112,9 @@ mod tests {
     #[test]
     fn an_objective_is_out_of_reach_where_a_request_alone_misses_it() {
         let slow = Alone { measured_pace: Some(0.055), ..Alone::default() };
-        let said = slow.unreachable(&CHAT).expect("out of reach");
+        let found = slow.unreachable(&CHAT).expect("out of reach");
         let text = "a token of a request alone on a replica takes 55 ms; the objective is 40 ms";
-        assert_eq!(said.to_string(), text);
+        assert_eq!(found.to_string(), text);
         let quick = Alone { measured_pace: Some(0.041), ..Alone::default() };
         assert_eq!(missed(quick, &CHAT), None, "within what a measurement may be off by");
         assert_eq!(missed(Alone::default(), &CHAT), None, "nothing is known");

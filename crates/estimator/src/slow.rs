@@ -185,17 +185,17 @@ mod tests {
     /// Who is slow after two minutes of this, and what it does.
     fn slow(engines: &[(f64, f64)]) -> Vec<(ReplicaId, u32)> {
         let mut slow = Slow::default();
-        let look = |slow: &mut Slow, now| slow.learn(&variant(now, engines), Some(IDLE), at(now));
-        (0..9).for_each(|n| look(&mut slow, 1_000 + 15 * n));
+        let tick = |slow: &mut Slow, now| slow.learn(&variant(now, engines), Some(IDLE), at(now));
+        (0..9).for_each(|n| tick(&mut slow, 1_000 + 15 * n));
         slow.among(&variant(1_200, engines).replicas).into_iter().collect()
     }
 
     #[test]
     fn one_of_half_the_speed_is_told_and_counts_as_half_or_so() {
         // Each gets as many requests, and the slow one has twice as many inside.
-        let told = slow(&[(8.0, 0.022), (8.0, 0.022), (16.0, 0.044)]);
-        assert_eq!(told.len(), 1);
-        let (who, share) = &told[0];
+        let found = slow(&[(8.0, 0.022), (8.0, 0.022), (16.0, 0.044)]);
+        assert_eq!(found.len(), 1);
+        let (who, share) = &found[0];
         assert_eq!(who, &id(2));
         assert!((400_000..700_000).contains(share), "{share}");
     }
@@ -217,16 +217,16 @@ mod tests {
     #[test]
     fn it_must_last_and_is_over_when_it_is() {
         let mut all = Slow::default();
-        let look = |all: &mut Slow, now: u64, pace: f64| {
+        let tick = |all: &mut Slow, now: u64, pace: f64| {
             all.learn(&variant(now, &[(8.0, 0.022), (8.0, pace)]), Some(IDLE), at(now));
             all.share(&id(1)).is_some()
         };
-        assert!(!look(&mut all, 1_000, 0.05));
-        assert!(!look(&mut all, 1_045, 0.05), "not for long");
-        assert!(look(&mut all, 1_060, 0.05));
-        assert!(look(&mut all, 1_075, 0.03), "still slower by more than a quarter");
-        assert!(!look(&mut all, 1_090, 0.022));
-        assert!(!look(&mut all, 1_105, 0.05), "it must last anew");
+        assert!(!tick(&mut all, 1_000, 0.05));
+        assert!(!tick(&mut all, 1_045, 0.05), "not for long");
+        assert!(tick(&mut all, 1_060, 0.05));
+        assert!(tick(&mut all, 1_075, 0.03), "still slower by more than a quarter");
+        assert!(!tick(&mut all, 1_090, 0.022));
+        assert!(!tick(&mut all, 1_105, 0.05), "it must last anew");
     }
 
     #[test]

@@ -50,9 +50,9 @@ pub fn feed(command: &mut Command, input: &str) -> Result<String> {
 ///
 /// What the caller says of a package stays: [`crate::checkout::root`] of who is run looks at it.
 pub fn apart(command: &mut Command) -> &mut Command {
-    let said: Vec<OsString> = command.get_envs().map(|(name, _)| name.to_owned()).collect();
+    let stated: Vec<OsString> = command.get_envs().map(|(name, _)| name.to_owned()).collect();
     std::env::vars_os()
-        .filter(|(name, _)| name.to_str().is_some_and(is_of_a_package) && !said.contains(name))
+        .filter(|(name, _)| name.to_str().is_some_and(is_of_a_package) && !stated.contains(name))
         .fold(command, |command, (name, _)| command.env_remove(name))
 }
 

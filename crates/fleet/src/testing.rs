@@ -79,7 +79,7 @@ impl ApiServer {
     }
 
     /// Says this at a path from now on.
-    pub fn say(&self, path: &'static str, page: impl Into<String>) {
+    pub fn serve_page(&self, path: &'static str, page: impl Into<String>) {
         locked(&self.pages).insert(path, page.into());
     }
 
@@ -94,7 +94,7 @@ impl ApiServer {
     }
 
     /// Whether something was listed with this in its query.
-    pub fn asked(&self, part: &str) -> bool {
+    pub fn has_listed(&self, part: &str) -> bool {
         locked(&self.selectors).iter().any(|query| query.contains(part))
     }
 
@@ -107,7 +107,7 @@ impl ApiServer {
     }
 
     /// Tells whoever watches this object's kind: `ADDED`, `MODIFIED` or `DELETED`.
-    pub fn tell(&self, event: &str, object: &Value) {
+    pub fn send_event(&self, event: &str, object: &Value) {
         let of = object["kind"].as_str().expect("an object has a kind").to_lowercase() + "s";
         let event = json!({"type": event, "object": object});
         self.events.send((of, event)).expect("somebody watches");

@@ -274,7 +274,7 @@ mod tests {
         GatewayAdminState::new("1.2.3", meter, settings, ready, Vec::new)
     }
 
-    async fn said(path: &str, state: &GatewayAdminState) -> (u16, String) {
+    async fn get(path: &str, state: &GatewayAdminState) -> (u16, String) {
         let response = answer(path, state);
         let status = response.status().as_u16();
         let body = response.into_body().collect().await.unwrap().to_bytes();
@@ -285,12 +285,12 @@ mod tests {
     async fn it_lives_before_it_is_ready() {
         let ready = Arc::new(AtomicBool::new(false));
         let state = state(Arc::clone(&ready));
-        assert_eq!(said("/healthz", &state).await.0, 200);
-        let (status, why) = said("/readyz", &state).await;
+        assert_eq!(get("/healthz", &state).await.0, 200);
+        let (status, why) = get("/readyz", &state).await;
         assert_eq!((status, why.as_str()), (503, "not ready: no model is listed\n"));
         ready.store(true, Ordering::Relaxed);
-        assert_eq!(said("/readyz", &state).await.0, 200);
-        assert_eq!(said("/", &state).await.0, 404);
+        assert_eq!(get("/readyz", &state).await.0, 200);
+        assert_eq!(get("/", &state).await.0, 404);
     }
 
     #[tokio::test]
@@ -300,7 +300,7 @@ mod tests {
         reload.successful = false;
         reload.problems.push("FLY-802 line 3 treads: is not a setting".to_owned());
         state.meter.reloaded(reload);
-        let (status, body) = said("/config", &state).await;
+        let (status, body) = get("/config", &state).await;
         assert_eq!(status, 200);
         assert!(!body.contains("canary"), "{body}");
         let value: serde_json::Value = serde_json::from_str(&body).unwrap();
@@ -308,10 +308,10 @@ mod tests {
         assert_eq!(value["settings"]["telemetry"]["otlp"], "https://(hidden)@tempo:4317");
         assert_eq!(value["reload"]["successful"], false);
         assert_eq!(value["reload"]["goodSince"], "1970-01-01T00:00:00Z");
-        let (_, look) = said("/state", &state).await;
-        let look: crate::state::GatewayStateView = serde_json::from_str(&look).unwrap();
-        assert_eq!((look.version, look.troubles[0].what.as_str()), (1, "reload-failed"));
-        let (_, page) = said("/metrics", &state).await;
+        let (_, view) = get("/state", &state).await;
+        let view: crate::state::GatewayStateView = serde_json::from_str(&view).unwrap();
+        assert_eq!((view.version, view.troubles[0].what.as_str()), (1, "reload-failed"));
+        let (_, page) = get("/metrics", &state).await;
         assert!(page.contains("\nflyball_gateway_config_last_reload_successful 0.0\n"), "{page}");
     }
 

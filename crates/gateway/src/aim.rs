@@ -40,7 +40,7 @@ pub(crate) struct Job {
     pub(crate) pieces: Arc<[Bytes]>,
     pub(crate) model: Arc<ServedModel>,
     /// By what its answer is kept, if it is.
-    pub(crate) kept: Option<answer_cache::Key>,
+    pub(crate) cache_key: Option<answer_cache::Key>,
     /// Whether its engine is asked what its stream came to, and its client did not.
     pub(crate) hides_usage: bool,
 }
@@ -102,7 +102,10 @@ impl Aim<'_> {
             }
             let known_as = mirror.known_as.as_deref();
             let known_as = known_as.or_else(|| self.known_as(&mirror.model, &read.scanned.model));
-            Some(Job { kept: None, ..self.job(model, known_as, headers.clone(), read.clone()) })
+            Some(Job {
+                cache_key: None,
+                ..self.job(model, known_as, headers.clone(), read.clone())
+            })
         });
         let split = split.map(|split| Arc::clone(&split.name));
         Ok(Target { job: self.job(model, known_as, headers, read), split, copy })
@@ -116,7 +119,7 @@ impl Aim<'_> {
         read: Read,
     ) -> Job {
         let Read { mut scanned, blocks, pieces } = read;
-        let kept = self.kept(&model.engines, known_as, &headers, &scanned, &pieces);
+        let cache_key = self.cache_key(&model.engines, known_as, &headers, &scanned, &pieces);
         let clients = scanned.cache_salt.as_deref();
         let salt = self.caller.salt.as_ref();
         let salt = salt.filter(|_| salt::is_taken(self.engine_of(&model.engines), self.surface));
@@ -128,7 +131,7 @@ impl Aim<'_> {
         if let Some(name) = known_as {
             edits.model(name);
         }
-        if let Some((key, most)) = self.bound(&scanned) {
+        if let Some((key, most)) = self.bound(&scanned, model) {
             edits.most_output(key, most);
             scanned.most_output = Some(most);
         }
@@ -140,7 +143,7 @@ impl Aim<'_> {
         // By the arm and not by the name that was asked for, so that all ways to an engine agree on
         // what it has cached.
         (scanned.prefixes, scanned.whole) = blocks.chain(model.name(), salt.as_deref().or(clients));
-        Job { headers, scanned, pieces, model: Arc::clone(model), kept, hides_usage }
+        Job { headers, scanned, pieces, model: Arc::clone(model), cache_key, hides_usage }
     }
 
     /// A stream whose client does not ask for usage ends without, and its prompt would be paid by an estimate for ever.
@@ -150,19 +153,19 @@ impl Aim<'_> {
     }
 
     /// How long an answer may be that cannot be stopped, if its client does not say, and under which key.
-    fn bound(self, scanned: &Scanned) -> Option<(&'static str, u64)> {
+    fn bound(self, scanned: &Scanned, model: &ServedModel) -> Option<(&'static str, u64)> {
         let is_hard = self.terms.is_some_and(|terms| terms.is_hard);
         let is_open = is_hard && !scanned.stream && scanned.most_output.is_none();
         let key = self.surface.output_key().filter(|_| is_open)?;
         let most = match self.surface {
             Surface::Completions => UNSTATED_COMPLETION,
-            _ => UNSTATED_OUTPUT,
+            _ => UNSTATED_OUTPUT.min(model.longest_output(scanned).unwrap_or(UNSTATED_OUTPUT)),
         };
         Some((key, most))
     }
 
     /// By what its answer is kept, if it is.
-    fn kept(
+    fn cache_key(
         self,
         model: &FleetModel,
         known_as: Option<&str>,
@@ -180,9 +183,9 @@ impl Aim<'_> {
     }
 
     /// The name that a model's engines know it by, if it is another than the one that was asked for.
-    fn known_as(&self, model: &str, asked: &str) -> Option<&str> {
+    fn known_as(&self, model: &str, requested: &str) -> Option<&str> {
         let known = self.live.models.get(model)?.known_as.as_deref();
-        known.filter(|known| *known != asked)
+        known.filter(|known| *known != requested)
     }
 
     /// What may steer its engines.
@@ -192,7 +195,7 @@ impl Aim<'_> {
 
     /// By the settings; engines themselves are asked where those say nothing.
     fn engine_of(self, model: &FleetModel) -> flyball_engines::Engine {
-        let said = self.live.models.get(&*model.name).map(|model| model.engine);
-        said.or_else(|| model.endpoints.first().map(|found| found.engine)).unwrap_or_default()
+        let stated = self.live.models.get(&*model.name).map(|model| model.engine);
+        stated.or_else(|| model.endpoints.first().map(|found| found.engine)).unwrap_or_default()
     }
 }

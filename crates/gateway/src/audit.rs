@@ -239,7 +239,7 @@ mod tests {
         audit.drain_begins(3);
         audit.drain_ended(0);
         let lines = lines(&file);
-        let said: Vec<_> = lines
+        let written: Vec<_> = lines
             .iter()
             .map(|line| ["act", "what", "outcome"].map(|key| line[key].as_str().unwrap()))
             .collect();
@@ -254,7 +254,7 @@ mod tests {
             ["drain", "3 requests in flight", "begun"],
             ["drain", "0 requests cut off", "ended"],
         ];
-        assert_eq!(said, expected);
+        assert_eq!(written, expected);
         assert!(lines.iter().all(|line| line["time"].as_str().unwrap().ends_with('Z')));
         assert!(!std::fs::read_to_string(&file).unwrap().contains("canary"));
     }

@@ -88,11 +88,11 @@ impl<'a> RoutingQuery<'a> {
         };
         let allowed = |e: &FleetEndpoint| turn.is_none_or(|turn| turn.allows(e, now.at));
         // Several turns may have been given for one place. Who floods stays with its engines even so.
-        let kept_to = |e: &FleetEndpoint| turn.is_none_or(|turn| turn.keeps_to(e));
+        let keeps_to = |e: &FleetEndpoint| turn.is_none_or(|turn| turn.keeps_to(e));
         let any = |_: &FleetEndpoint| true;
         // One of them more for a race lost in `claim`.
         let chosen = careful(&allowed)
-            .or_else(|| careful(&kept_to))
+            .or_else(|| careful(&keeps_to))
             .or_else(|| careful(&any))
             .or_else(|| careful(&any))
             .or_else(|| self.ask(|e| !tried.contains(&e.slot), now.at))?;
@@ -116,7 +116,7 @@ impl<'a> RoutingQuery<'a> {
             view(endpoint, usable, self.usual_prompt, now.at)
         };
         let (ring, weights) = (&self.model.ring, &Weights::DEFAULT);
-        let choice = flyball_routing::second(ring, of, &self.said(), weights, place)?;
+        let choice = flyball_routing::second(ring, of, &self.request(), weights, place)?;
         let chosen = self.chosen(&choice);
         chosen.endpoint.breaker.claim(now.millis).then_some(chosen)
     }
@@ -143,12 +143,12 @@ impl<'a> RoutingQuery<'a> {
             view(endpoint, endpoint.is_open() && usable(endpoint), self.usual_prompt, now)
         };
         let (ring, turn) = (&self.model.ring, || self.model.turn());
-        let choice = self.policy.choose(ring, of, &self.said(), &Weights::DEFAULT, turn)?;
+        let choice = self.policy.choose(ring, of, &self.request(), &Weights::DEFAULT, turn)?;
         Some(self.chosen(&choice))
     }
 
     /// What routing is told of it.
-    fn said(&self) -> RoutingRequest<'_> {
+    fn request(&self) -> RoutingRequest<'_> {
         RoutingRequest {
             prefixes: self.prefixes,
             block_tokens: self.block_tokens,

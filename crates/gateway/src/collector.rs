@@ -38,15 +38,15 @@ async fn offered(
         return std::future::pending().await;
     }
     let out = watch::Sender::new(OfferedListing::default());
-    let mut heard = out.subscribe();
+    let mut listings = out.subscribe();
     let merging = async {
-        while heard.changed().await.is_ok() {
-            let listing = heard.borrow_and_update();
+        while listings.changed().await.is_ok() {
+            let listing = listings.borrow_and_update();
             let (merged, _) = models::merge(settings, &listing.objects);
-            let wanted = sought(&merged.models);
+            let desired = sought(&merged.models);
             models.send_if_modified(|now| {
-                let changed = *now != wanted;
-                *now = wanted;
+                let changed = *now != desired;
+                *now = desired;
                 changed
             });
             readiness.await_model_services(!listing.listed);

@@ -40,9 +40,9 @@ impl<'a> Edits<'a> {
 
     /// The last event of the stream says how many tokens it came to, of a body that does not ask for that.
     pub(crate) fn include_usage(&mut self) {
-        let asked = || r#"{"include_usage":true}"#.to_owned();
+        let fresh = || r#"{"include_usage":true}"#.to_owned();
         let (place, with) = self.marks.stream_options.clone().unzip();
-        self.member(place, "stream_options", with.unwrap_or_else(asked));
+        self.member(place, "stream_options", with.unwrap_or_else(fresh));
     }
 
     /// A member has this value: in the place of its value, or as the first member of all if there is none yet.
@@ -63,11 +63,11 @@ impl<'a> Edits<'a> {
         let mut made = Vec::with_capacity(pieces.len() + 2 * self.list.len());
         let mut rest = Rest { pieces, begins: 0, at: 0 };
         for (place, with) in self.list {
-            rest.move_to(place.start, |kept| made.push(kept));
+            rest.move_to(place.start, |unchanged| made.push(unchanged));
             made.push(with);
             rest.move_to(place.end, drop);
         }
-        rest.move_to(usize::MAX, |kept| made.push(kept));
+        rest.move_to(usize::MAX, |unchanged| made.push(unchanged));
         made.into()
     }
 }
@@ -140,8 +140,8 @@ mod tests {
         let mut edits = Edits::new(&marks);
         edits.cache_salt("s");
         edits.model("o\"n");
-        let wanted = "\n{ \"a\" : 1.50,\"model\":\"o\\\"n\" ,\"cache_salt\": \"s\" }\n";
-        assert_eq!(text(&edits.on(&pieces)), wanted);
+        let expected = "\n{ \"a\" : 1.50,\"model\":\"o\\\"n\" ,\"cache_salt\": \"s\" }\n";
+        assert_eq!(text(&edits.on(&pieces)), expected);
         assert_eq!(text(&Edits::new(&marks).on(&pieces)), body);
     }
 
@@ -156,7 +156,7 @@ mod tests {
 
     #[test]
     fn how_long_an_answer_may_be_is_said_once() {
-        for (body, wanted) in [
+        for (body, expected) in [
             (r#"{"model":"m"}"#, r#"{"max_tokens":9,"model":"m"}"#),
             (r#"{"max_tokens": null ,"model":"m"}"#, r#"{"max_tokens": 9 ,"model":"m"}"#),
         ] {
@@ -164,7 +164,7 @@ mod tests {
             let marks = marks(&pieces);
             let mut edits = Edits::new(&marks);
             edits.most_output("max_tokens", 9);
-            assert_eq!(text(&edits.on(&pieces)), wanted);
+            assert_eq!(text(&edits.on(&pieces)), expected);
         }
     }
 

@@ -67,14 +67,15 @@ impl Ordered {
         let mut of_several = BTreeSet::new();
         for model in served.models() {
             let all = models.get(&**model.name()).into_iter().flatten().copied();
-            let mut said = all.filter(|said| is_for(said, live.namespace(model.name())));
-            let mut one = said.next();
-            if said.next().is_some() {
+            let mut own_orders =
+                all.filter(|own_orders| is_for(own_orders, live.namespace(model.name())));
+            let mut one = own_orders.next();
+            if own_orders.next().is_some() {
                 one = None;
                 of_several.insert(model.name().to_string());
             }
             model.gate.judge.go_by(objectives(one, live, model.name()));
-            let eta = one.and_then(|said| said.wake_eta_ms).map(Duration::from_millis);
+            let eta = one.and_then(|own_orders| own_orders.wake_eta_ms).map(Duration::from_millis);
             model.gate.promise(eta.and_then(|eta| came.checked_add(eta)));
         }
         for model in of_several.difference(unclear) {
@@ -121,15 +122,17 @@ impl<'a> Marks<'a> {
 
 /// Whether an order may be for a model whose engines are in this namespace. An operator of an older version
 /// does not say where, and a gateway with fixed addresses does not know.
-fn is_for(said: &ModelOrders, namespace: Option<&str>) -> bool {
-    said.namespace.is_empty() || namespace.is_none_or(|own| said.namespace == own)
+fn is_for(own_orders: &ModelOrders, namespace: Option<&str>) -> bool {
+    own_orders.namespace.is_empty() || namespace.is_none_or(|own| own_orders.namespace == own)
 }
 
 /// What the operator says of a model, or else what the settings say.
-fn objectives(said: Option<&ModelOrders>, live: &Live, model: &str) -> Objectives {
+fn objectives(own_orders: Option<&ModelOrders>, live: &Live, model: &str) -> Objectives {
     let time = |ms: Option<u64>| ms.map(Duration::from_millis);
-    let (first_token, between_tokens) = match said {
-        Some(said) => (said.first_token_ms.map(u64::from), said.between_tokens_ms.map(u64::from)),
+    let (first_token, between_tokens) = match own_orders {
+        Some(own_orders) => {
+            (own_orders.first_token_ms.map(u64::from), own_orders.between_tokens_ms.map(u64::from))
+        }
         None => {
             let own = live.models.get(model);
             (own.and_then(|own| own.first_token_ms), own.and_then(|own| own.between_tokens_ms))
@@ -187,7 +190,7 @@ mod tests {
     }
 
     fn drained(served: &Served) -> Vec<&str> {
-        let drained = served.fleet().endpoints().filter(|endpoint| endpoint.is_told_to_drain());
+        let drained = served.fleet().endpoints().filter(|endpoint| endpoint.is_ordered_to_drain());
         drained.map(|endpoint| &*endpoint.name).collect()
     }
 
@@ -248,7 +251,8 @@ mod tests {
         let settings =
             GatewaySettingsFile { models: vec![model], ..GatewaySettingsFile::default() };
         let live = Live::new(&settings, None);
-        let first = |said: Option<&ModelOrders>| objectives(said, &live, "m").first_token;
+        let first =
+            |own_orders: Option<&ModelOrders>| objectives(own_orders, &live, "m").first_token;
         assert_eq!(first(None), Some(Duration::from_millis(700)));
         let order = ModelOrders { first_token_ms: Some(500), ..ModelOrders::default() };
         assert_eq!(first(Some(&order)), Some(Duration::from_millis(500)));

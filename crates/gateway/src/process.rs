@@ -189,7 +189,7 @@ impl Process {
             .map_err(start("cannot listen on the admin address"))?;
         let stop = stop().map_err(start("cannot install signal handlers"))?;
         let state = self.state(settings, version);
-        self.meter.look_at({
+        self.meter.observe_with({
             let process = Arc::clone(&self);
             move || process.now()
         });
@@ -203,7 +203,7 @@ impl Process {
         tokio::spawn(Arc::clone(&self).serve_offered(Arc::clone(&state)));
         tokio::spawn(Arc::clone(&self).discover());
         tokio::spawn(Arc::clone(&self).list());
-        tokio::spawn(Arc::clone(&self).hear());
+        tokio::spawn(Arc::clone(&self).follow_caches());
         if let Some(link) = self.link.clone() {
             tokio::spawn(async move { link.talk(std::future::pending()).await });
         }
@@ -220,9 +220,9 @@ impl Process {
             listen = %self.running.address(), admin = %settings.admin,
             models = settings.models.len(), keys = settings.keys.len(), "gateway is serving"
         );
-        let told = stop.await;
+        let stop_signal = stop.await;
         self.draining.store(true, Ordering::Relaxed);
-        let (settle, drain) = times(told, &self.models.borrow().timeouts);
+        let (settle, drain) = times(stop_signal, &self.models.borrow().timeouts);
         tracing::info!(requests = self.running.inside().requests, "gateway is draining");
         self.audit.drain_begins(self.running.inside().requests);
         // Load balancers still send connections, which are as good as any before.
@@ -282,7 +282,7 @@ impl Process {
             connections: inside.connections,
             requests: inside.requests,
             held_bytes: inside.bytes,
-            kept_bytes: inside.kept_bytes,
+            cached_bytes: inside.cached_bytes,
             draining: self.draining.load(Ordering::Relaxed),
             engines: self.running.engines(),
             zombies: self.verifier.zombies(),
@@ -314,14 +314,14 @@ impl Process {
     async fn discover(self: Arc<Self>) {
         let mut models = self.models.subscribe();
         loop {
-            let wanted = sought(&models.borrow_and_update().models);
+            let targets = sought(&models.borrow_and_update().models);
             let client = self.client.clone();
-            let looking = discover::watch(&wanted, client, &self.listing, &self.discovering);
+            let looking = discover::watch(&targets, client, &self.listing, &self.discovering);
             tokio::select! {
                 ended = looking => {
                     let Err(error) = ended;
                     tracing::error!(%error, "engine discovery cannot start; retrying");
-                    let named = wanted.iter().filter(|model| model.endpoints.is_empty());
+                    let named = targets.iter().filter(|model| model.endpoints.is_empty());
                     let failing = Failing {
                         models: Arc::new(named.map(|model| model.name.clone()).collect()),
                         error: error.to_string(),
@@ -330,7 +330,7 @@ impl Process {
                     let _noted = self.discovering.note("the cluster", failing);
                     tokio::time::sleep(AGAIN).await;
                 }
-                () = differs(&mut models, &wanted) => {}
+                () = differs(&mut models, &targets) => {}
             }
         }
     }
@@ -348,7 +348,7 @@ impl Process {
     }
 
     /// Listens to what engines tell about their caches.
-    async fn hear(self: Arc<Self>) {
+    async fn follow_caches(self: Arc<Self>) {
         let fleet = || self.running.fleet();
         let ports = || {
             let settings = self.models.borrow();
@@ -360,8 +360,8 @@ impl Process {
     }
 
     fn hearing(&self) -> crate::meter::KvEvents {
-        let (heard, standing) = (self.hearing.heard(), &self.hearing);
-        crate::meter::KvEvents { heard, batches: standing.batches(), missed: standing.missed() }
+        let (streams, standing) = (self.hearing.streams(), &self.hearing);
+        crate::meter::KvEvents { streams, batches: standing.batches(), missed: standing.missed() }
     }
 
     async fn collect(self: Arc<Self>, collector: Option<String>) {
@@ -452,14 +452,14 @@ fn called(called: &wake::Called, audit: &Audit) {
 }
 
 /// Waits until other engines are looked for. What else changes about a model begins no watch anew.
-async fn differs(models: &mut watch::Receiver<GatewaySettingsFile>, wanted: &[Sought]) {
+async fn differs(models: &mut watch::Receiver<GatewaySettingsFile>, targets: &[Sought]) {
     // Its sender lives as long as the process.
-    let _ = models.wait_for(|now| sought(&now.models) != wanted).await;
+    let _ = models.wait_for(|now| sought(&now.models) != targets).await;
 }
 
 fn verifier(meter: &Arc<Meter>, audit: &Arc<Audit>) -> Verifier {
     let (meter, audit) = (Arc::clone(meter), Arc::clone(audit));
-    Verifier::new(move |told| match told {
+    Verifier::new(move |event| match event {
         collect::VerifierEvent::Freed(took) => meter.freed(took),
         collect::VerifierEvent::Quarantined { engine, zombies } => {
             (0..zombies).for_each(|_| meter.cancel_ignored());
@@ -472,7 +472,7 @@ fn verifier(meter: &Arc<Meter>, audit: &Arc<Audit>) -> Verifier {
 
 /// Who said that it is to end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Told {
+enum StopSignal {
     /// SIGTERM: the kubelet.
     Terminate,
     /// SIGINT: a person at a terminal, before whom there is no load balancer.
@@ -480,21 +480,21 @@ enum Told {
 }
 
 /// Heard from the call on, and not only when it is awaited.
-fn stop() -> io::Result<impl Future<Output = Told>> {
+fn stop() -> io::Result<impl Future<Output = StopSignal>> {
     let (mut term, mut int) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
     Ok(async move {
         tokio::select! {
-            _ = term.recv() => Told::Terminate,
-            _ = int.recv() => Told::Interrupt,
+            _ = term.recv() => StopSignal::Terminate,
+            _ = int.recv() => StopSignal::Interrupt,
         }
     })
 }
 
 /// How long new connections are taken, and how long requests may take after that.
-fn times(told: Told, timeouts: &Timeouts) -> (Duration, Duration) {
-    let settle = match told {
-        Told::Terminate => timeouts.settle_ms,
-        Told::Interrupt => 0,
+fn times(stop_signal: StopSignal, timeouts: &Timeouts) -> (Duration, Duration) {
+    let settle = match stop_signal {
+        StopSignal::Terminate => timeouts.settle_ms,
+        StopSignal::Interrupt => 0,
     };
     (Duration::from_millis(settle), Duration::from_millis(timeouts.drain_ms))
 }

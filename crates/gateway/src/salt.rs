@@ -108,8 +108,8 @@ mod tests {
         assert_eq!(one.with(Some("x")), one.with(Some("x")));
         assert_ne!(one.with(Some("x")), one.with(Some("y")));
         assert_ne!(one.with(Some("x")), other.with(Some("x")));
-        for told in [other.own(), &other.with(Some("x"))] {
-            assert_ne!(one.with(Some(told)).as_ref(), told);
+        for from_other in [other.own(), &other.with(Some("x"))] {
+            assert_ne!(one.with(Some(from_other)).as_ref(), from_other);
         }
         assert_eq!(one.with(Some(&"long".repeat(100))).len(), one.own().len());
     }

@@ -35,7 +35,7 @@ const PULSE: Duration = Duration::from_millis(25);
 pub struct RunningGateway {
     shared: Arc<Shared>,
     tried: Arc<Tried>,
-    kept: Arc<AnswerCache>,
+    answer_cache: Arc<AnswerCache>,
     /// What the operator said last.
     ordered: Ordered,
     threads: Vec<JoinHandle<()>>,
@@ -52,17 +52,17 @@ pub struct Inside {
     /// Connections of clients.
     pub connections: usize,
     /// Bytes of answers that are kept.
-    pub kept_bytes: usize,
+    pub cached_bytes: usize,
 }
 
-/// Starts a gateway with nothing to serve yet; [`Running::list`] tells it where engines are.
+/// Starts a gateway with nothing to serve yet; `Running::list` tells it where engines are.
 pub fn start(
     settings: &GatewaySettingsFile,
     listener: Arc<dyn Listener>,
 ) -> io::Result<RunningGateway> {
     let shared = Arc::new(Shared::new(settings, listener));
     let tried = Arc::new(Tried::new(settings));
-    let kept = Arc::new(AnswerCache::new(&settings.response_cache));
+    let answer_cache = Arc::new(AnswerCache::new(&settings.response_cache));
     let tls = settings.tls.as_ref().map(accept::acceptor).transpose()?;
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let count = if settings.threads == 0 { cores } else { settings.threads };
@@ -79,7 +79,7 @@ pub fn start(
         address = listener.local_addr()?;
         drop(entered);
         let seed = RandomState::new().hash_one(number);
-        let (tried, cache) = (Arc::clone(&tried), Arc::clone(&kept));
+        let (tried, cache) = (Arc::clone(&tried), Arc::clone(&answer_cache));
         let forward = Arc::new(Worker::new(Arc::clone(&shared), tried, cache, seed));
         let worker = Arc::new(request::Worker::new(forward));
         let (tls, shared) = (tls.clone(), Arc::clone(&shared));
@@ -96,7 +96,14 @@ pub fn start(
         let name = format!("gateway-{number}");
         threads.push(std::thread::Builder::new().name(name).spawn(work)?);
     }
-    Ok(RunningGateway { shared, tried, kept, ordered: Ordered::default(), threads, address })
+    Ok(RunningGateway {
+        shared,
+        tried,
+        answer_cache,
+        ordered: Ordered::default(),
+        threads,
+        address,
+    })
 }
 
 impl RunningGateway {
@@ -141,7 +148,7 @@ impl RunningGateway {
         let after = Arc::new(Live::new(settings, Some(&before)));
         self.shared.follow(Arc::clone(&after));
         self.ordered.hold(&self.shared.served(), &after);
-        self.kept.follow(&settings.response_cache);
+        self.answer_cache.follow(&settings.response_cache);
         self.tried.shadows.follow(settings);
     }
 
@@ -166,8 +173,8 @@ impl RunningGateway {
     pub fn inside(&self) -> Inside {
         let room = &self.shared.room;
         let connections = self.shared.door.connections();
-        let kept_bytes = self.kept.bytes();
-        Inside { requests: room.requests(), bytes: room.bytes(), connections, kept_bytes }
+        let cached_bytes = self.answer_cache.bytes();
+        Inside { requests: room.requests(), bytes: room.bytes(), connections, cached_bytes }
     }
 
     /// What is wanted of each model.
@@ -200,7 +207,7 @@ impl RunningGateway {
     /// Engines to which the operator lets no new requests come.
     pub fn drained(&self) -> usize {
         let served = self.shared.served();
-        served.fleet().endpoints().filter(|endpoint| endpoint.is_told_to_drain()).count()
+        served.fleet().endpoints().filter(|endpoint| endpoint.is_ordered_to_drain()).count()
     }
 
     /// The namespace of a model's engines; `None` where the settings do not say it.

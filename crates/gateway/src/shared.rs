@@ -126,7 +126,9 @@ impl Shared {
             (None, None) if self.tokens.takes(shown) => {
                 let token = ShownToken::new(shown, digest, headers);
                 let found = self.tokens.caller(&token, &tenants, now);
-                return found.map_err(|refused| self.listener.key_refused(&refused.told())).ok();
+                return found
+                    .map_err(|refused| self.listener.key_refused(&refused.refused_key()))
+                    .ok();
             }
             (None, None) => Err(nobody(UnauthorizedReason::Unknown)),
             (Some(caller), None) => Ok(caller),

@@ -22,7 +22,7 @@ pub(crate) struct Splits(BTreeMap<String, Split>);
 #[derive(Debug)]
 pub(crate) struct Split {
     pub(crate) name: Arc<str>,
-    said: SplitSettings,
+    settings: SplitSettings,
     /// A hash of each arm's model, in the order of the arms.
     keys: Vec<u64>,
     /// The weights in use, in the order of the arms: those of the settings, or the operator's.
@@ -51,19 +51,19 @@ pub(crate) struct Dealt<'a> {
 
 impl Splits {
     /// Those of the settings. Splits that stay go on counting where they were.
-    pub(crate) fn new(said: &[SplitSettings], before: Option<&Self>) -> Self {
-        let split = |said: &SplitSettings| {
-            let count = before.and_then(|before| before.get(&said.name));
+    pub(crate) fn new(settings: &[SplitSettings], before: Option<&Self>) -> Self {
+        let split = |settings: &SplitSettings| {
+            let count = before.and_then(|before| before.get(&settings.name));
             let split = Split {
-                name: said.name.as_str().into(),
-                keys: said.arms.iter().map(|arm| xxh3_64(arm.model.as_bytes())).collect(),
-                weights: said.arms.iter().map(|arm| AtomicU32::new(arm.weight)).collect(),
+                name: settings.name.as_str().into(),
+                keys: settings.arms.iter().map(|arm| xxh3_64(arm.model.as_bytes())).collect(),
+                weights: settings.arms.iter().map(|arm| AtomicU32::new(arm.weight)).collect(),
                 count: count.map_or_else(Arc::default, |before| Arc::clone(&before.count)),
-                said: said.clone(),
+                settings: settings.clone(),
             };
-            (said.name.clone(), split)
+            (settings.name.clone(), split)
         };
-        Self(said.iter().map(split).collect())
+        Self(settings.iter().map(split).collect())
     }
 
     /// The one of this name.
@@ -79,8 +79,9 @@ impl Splits {
                 let arms = ordered.get(name.as_str())?;
                 Some(arms.get(arm.model.as_str()).copied().unwrap_or(0).min(MOST_WEIGHT))
             };
-            let any = split.said.arms.iter().any(|arm| of(arm).is_some_and(|weight| weight > 0));
-            for (arm, weight) in split.said.arms.iter().zip(&split.weights) {
+            let any =
+                split.settings.arms.iter().any(|arm| of(arm).is_some_and(|weight| weight > 0));
+            for (arm, weight) in split.settings.arms.iter().zip(&split.weights) {
                 let new = of(arm).filter(|_| any).unwrap_or(arm.weight);
                 weight.store(new, Ordering::Relaxed);
             }
@@ -97,30 +98,30 @@ impl Split {
     /// What this request gets; `None` if no arm has a weight.
     pub(crate) fn deal(&self, asks: Asks<'_>) -> Option<Dealt<'_>> {
         let n = self.count.fetch_add(1, Ordering::Relaxed);
-        let arms = &self.said.arms;
+        let arms = &self.settings.arms;
         let weights = self.weights.iter().map(|weight| weight.load(Ordering::Relaxed));
         let ruled = || {
-            let rule = self.said.rules.iter().find(|rule| fits(rule, asks))?;
+            let rule = self.settings.rules.iter().find(|rule| fits(rule, asks))?;
             arms.iter().position(|arm| arm.model == rule.arm)
         };
         let place = ruled().or_else(|| match self.session(asks) {
             Some(session) => stays(self.keys.iter().copied().zip(weights), session),
             None => dealt(weights, n),
         });
-        let mirror = self.said.mirror.as_ref();
+        let mirror = self.settings.mirror.as_ref();
         let copy = mirror.filter(|mirror| is_among(mirror.per_thousand, n));
         Some(Dealt { arm: arms.get(place?)?, copy })
     }
 
     /// What keeps this request where others went; `None` if it does not say what would.
     fn session(&self, asks: Asks<'_>) -> Option<u64> {
-        let value = match self.said.sticky {
+        let value = match self.settings.sticky {
             Sticky::None => return None,
             Sticky::Caller if asks.caller.is_empty() => return None,
             Sticky::Caller => 0,
             Sticky::User => asks.session?,
             Sticky::Header => {
-                let name = self.said.sticky_header.as_deref()?;
+                let name = self.settings.sticky_header.as_deref()?;
                 xxh3_64(asks.headers.get(name)?.as_bytes())
             }
         };
@@ -135,7 +136,7 @@ fn fits(rule: &SplitRule, asks: Asks<'_>) -> bool {
     let header = rule.header.as_deref().is_none_or(|name| {
         let mut values = asks.headers.get_all(name).iter();
         match rule.value.as_deref() {
-            Some(wanted) => values.any(|value| value.as_bytes() == wanted.as_bytes()),
+            Some(expected) => values.any(|value| value.as_bytes() == expected.as_bytes()),
             None => values.next().is_some(),
         }
     });
@@ -151,7 +152,7 @@ mod tests {
         Arm { model: model.to_owned(), weight, known_as: None }
     }
 
-    fn said(sticky: Sticky) -> SplitSettings {
+    fn settings(sticky: Sticky) -> SplitSettings {
         SplitSettings {
             name: "m".to_owned(),
             arms: vec![arm("old", 900), arm("new", 100)],
@@ -161,8 +162,8 @@ mod tests {
         }
     }
 
-    fn one(said: SplitSettings) -> Splits {
-        Splits::new(&[said], None)
+    fn one(settings: SplitSettings) -> Splits {
+        Splits::new(&[settings], None)
     }
 
     fn model<'a>(
@@ -177,12 +178,12 @@ mod tests {
 
     #[test]
     fn a_reload_goes_on_where_it_was() {
-        let splits = one(said(Sticky::None));
+        let splits = one(settings(Sticky::None));
         let none = HeaderMap::new();
         for _ in 0..500 {
             model(&splits, "", &none, None);
         }
-        let mut changed = said(Sticky::None);
+        let mut changed = settings(Sticky::None);
         changed.arms[0].weight = 100;
         let splits = Splits::new(&[changed], Some(&splits));
         assert_eq!(splits.get("m").unwrap().count.load(Ordering::Relaxed), 500);
@@ -191,7 +192,7 @@ mod tests {
 
     #[test]
     fn the_operators_weights_come_before_those_of_the_settings() {
-        let splits = one(said(Sticky::None));
+        let splits = one(settings(Sticky::None));
         let none = HeaderMap::new();
         let new = || (0..1_000).filter(|_| model(&splits, "", &none, None) == "new").count();
         assert!(new().abs_diff(100) < 5);
@@ -217,7 +218,7 @@ mod tests {
             )])
         };
         for sticky in [Sticky::Caller, Sticky::User, Sticky::Header] {
-            let splits = one(said(sticky));
+            let splits = one(settings(sticky));
             let arms: Vec<bool> = (0..1_000)
                 .map(|n| {
                     let (text, headers) = (n.to_string(), named(&n.to_string()));
@@ -247,14 +248,14 @@ mod tests {
                 arm: arm.to_owned(),
             }
         };
-        let mut said = said(Sticky::None);
-        said.arms[1].weight = 0;
-        said.rules = vec![
+        let mut settings = settings(Sticky::None);
+        settings.arms[1].weight = 0;
+        settings.rules = vec![
             rule(Some("tester"), Some("x-old"), None, "old"),
             rule(Some("tester"), None, None, "new"),
             rule(None, Some("x-arm"), Some("new"), "new"),
         ];
-        let splits = one(said);
+        let splits = one(settings);
         let with = |name: &'static str, value: &'static str| {
             HeaderMap::from_iter([(
                 http::HeaderName::from_static(name),
@@ -270,9 +271,9 @@ mod tests {
 
     #[test]
     fn as_many_are_copied_as_said() {
-        let mut said = said(Sticky::Caller);
-        said.mirror = Some(Mirror { model: "next".into(), per_thousand: 50, known_as: None });
-        let splits = one(said);
+        let mut settings = settings(Sticky::Caller);
+        settings.mirror = Some(Mirror { model: "next".into(), per_thousand: 50, known_as: None });
+        let splits = one(settings);
         let headers = HeaderMap::new();
         let split = splits.get("m").unwrap();
         let asks = Asks { caller: "a", headers: &headers, session: None };

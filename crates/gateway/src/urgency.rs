@@ -13,13 +13,13 @@ static PRIORITY: HeaderName = HeaderName::from_static("x-flyball-priority");
 
 /// The class of a request with these headers and this body. Of several things that are said, the least urgent holds.
 pub(crate) fn class(headers: &HeaderMap, scanned: &Scanned, caller: &Caller) -> Class {
-    if scanned.flex { Class::Batch } else { said(headers, caller.priority, caller.ceiling) }
+    if scanned.flex { Class::Batch } else { stated(headers, caller.priority, caller.ceiling) }
 }
 
-fn said(headers: &HeaderMap, callers: Priority, ceiling: Priority) -> Class {
-    let mut said = None;
+fn stated(headers: &HeaderMap, callers: Priority, ceiling: Priority) -> Class {
+    let mut stated = None;
     for value in headers.get_all(&PRIORITY) {
-        said = said.max(match value.as_bytes() {
+        stated = stated.max(match value.as_bytes() {
             b"high" => Some(Class::High),
             b"normal" => Some(Class::Normal),
             b"low" => Some(Class::Low),
@@ -27,7 +27,7 @@ fn said(headers: &HeaderMap, callers: Priority, ceiling: Priority) -> Class {
             _ => None,
         });
     }
-    said.map_or(class_of(callers), |said| said.max(class_of(ceiling)))
+    stated.map_or(class_of(callers), |stated| stated.max(class_of(ceiling)))
 }
 
 const fn class_of(priority: Priority) -> Class {
@@ -49,7 +49,7 @@ mod tests {
 
     #[test]
     fn a_request_can_only_make_itself_less_urgent() {
-        let of = |headers: &HeaderMap, caller| said(headers, caller, caller);
+        let of = |headers: &HeaderMap, caller| stated(headers, caller, caller);
         assert_eq!(of(&with(&["low"]), Priority::High), Class::Low);
         assert_eq!(of(&with(&["high"]), Priority::Low), Class::Low);
         assert_eq!(of(&with(&["batch"]), Priority::High), Class::Batch);
@@ -61,7 +61,7 @@ mod tests {
 
     #[test]
     fn a_tenant_is_as_usual_unless_a_request_asks_for_more_than_that_and_may() {
-        let of = |headers: &HeaderMap, ceiling| said(headers, Priority::Normal, ceiling);
+        let of = |headers: &HeaderMap, ceiling| stated(headers, Priority::Normal, ceiling);
         assert_eq!(of(&HeaderMap::new(), Priority::High), Class::Normal);
         assert_eq!(of(&with(&["high"]), Priority::High), Class::High);
         assert_eq!(of(&with(&["high"]), Priority::Normal), Class::Normal);

@@ -88,8 +88,8 @@ impl Waker for Hook {
                     limit: 64 << 10,
                     timeout: TIMEOUT,
                 };
-                let asked = Wire::new(authority.clone()).ask(&question).await;
-                asked.map(drop).map_err(|problem| problem.to_string())
+                let answered = Wire::new(authority.clone()).ask(&question).await;
+                answered.map(drop).map_err(|problem| problem.to_string())
             }
             Way::Folder(folder) => {
                 // A folder of another machine can hang, and this thread has more to do.
@@ -116,8 +116,8 @@ pub struct OperatorOrHook {
 
 impl Waker for OperatorOrHook {
     async fn wake(&self, model: &str) -> Result<(), String> {
-        let told = self.link.as_ref().map(|link| link.wake(model));
-        match (told, &self.hook) {
+        let sent = self.link.as_ref().map(|link| link.wake(model));
+        match (sent, &self.hook) {
             (Some(Ok(())), _) => Ok(()),
             (_, Some(hook)) => hook.wake(model).await,
             (Some(Err(away)), None) => Err(away),
@@ -143,7 +143,7 @@ impl Bell {
 pub async fn answer(
     mut calls: mpsc::Receiver<String>,
     waker: impl Waker,
-    mut told: impl FnMut(&Called),
+    mut report: impl FnMut(&Called),
 ) {
     let mut under_way = FuturesUnordered::new();
     let mut models = BTreeSet::new();
@@ -157,7 +157,7 @@ pub async fn answer(
             }
             Some(called) = under_way.next() => {
                 models.remove(&called.model);
-                told(&called);
+                report(&called);
             }
             else => return,
         }
@@ -217,39 +217,42 @@ mod tests {
     async fn a_call_that_fails_is_made_again_and_not_for_ever() {
         for (fails, calls, problem) in [(0, 1, None), (2, 3, None), (9, 4, Some("away"))] {
             let flaky = Flaky { fails, ..Flaky::default() };
-            let (bell, heard) = bell();
+            let (bell, rung) = bell();
             assert!(bell.ring("m"));
             drop(bell);
-            let mut told = Vec::new();
-            answer(heard, &flaky, |called| told.push(called.clone())).await;
+            let mut reported = Vec::new();
+            answer(rung, &flaky, |called| reported.push(called.clone())).await;
             assert_eq!(flaky.calls.lock().unwrap().len(), calls);
-            assert_eq!(told, [Called { model: "m".into(), problem: problem.map(str::to_owned) }]);
+            assert_eq!(
+                reported,
+                [Called { model: "m".into(), problem: problem.map(str::to_owned) }]
+            );
         }
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_call_that_hangs_keeps_no_other_waiting_and_is_not_made_twice() {
         let flaky = Flaky { hangs: "bad", ..Flaky::default() };
-        let (bell, heard) = bell();
+        let (bell, rung) = bell();
         assert!(["bad", "m1", "bad", "m2"].iter().all(|model| bell.ring(model)));
-        let mut told = Vec::new();
-        let answering = answer(heard, &flaky, |called| told.push(called.model.clone()));
+        let mut reported = Vec::new();
+        let answering = answer(rung, &flaky, |called| reported.push(called.model.clone()));
         assert!(tokio::time::timeout(Duration::from_secs(60), answering).await.is_err());
-        told.sort();
-        assert_eq!(told, ["m1", "m2"]);
+        reported.sort();
+        assert_eq!(reported, ["m1", "m2"]);
         assert_eq!(*flaky.calls.lock().unwrap(), ["bad", "m1", "m2"]);
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_call_that_fails_keeps_no_other_waiting() {
         let flaky = Flaky { fails: 1, ..Flaky::default() };
-        let (bell, heard) = bell();
+        let (bell, rung) = bell();
         assert!(["first", "second"].iter().all(|model| bell.ring(model)));
         drop(bell);
-        let (mut told, begun) = (Vec::new(), Instant::now());
-        answer(heard, &flaky, |called| told.push((called.model.clone(), begun.elapsed()))).await;
+        let (mut reported, begun) = (Vec::new(), Instant::now());
+        answer(rung, &flaky, |called| reported.push((called.model.clone(), begun.elapsed()))).await;
         let [now, second] = [Duration::ZERO, PAUSE];
-        assert_eq!(told, [("second".to_owned(), now), ("first".to_owned(), second)]);
+        assert_eq!(reported, [("second".to_owned(), now), ("first".to_owned(), second)]);
     }
 
     #[tokio::test]

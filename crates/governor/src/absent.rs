@@ -23,8 +23,8 @@ const FORGOTTEN: Micros = Micros::from_seconds(24 * 3600);
 
 impl Absent {
     /// Learns from one look.
-    pub(crate) fn learn(&mut self, asked: Option<u32>, live: u32, now: Timestamp) {
-        let short = asked.is_some_and(|asked| asked > live);
+    pub(crate) fn learn(&mut self, requested: Option<u32>, live: u32, now: Timestamp) {
+        let short = requested.is_some_and(|requested| requested > live);
         let over = |missing: Missing| {
             let age = now.since(missing.since).unwrap_or_default();
             live > missing.live || age >= FORGOTTEN || (!short && age < WHILE)

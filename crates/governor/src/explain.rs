@@ -76,8 +76,8 @@ fn why(decided: &ModelDecision) -> String {
         }
         (_, bound) => lower(bound.summary()),
     };
-    let held = match decided.bound.can_starve().then(|| wanted(decided)) {
-        Some(wanted) if wanted > target => format!(" (needed: {wanted})"),
+    let held = match decided.bound.can_starve().then(|| unconstrained(decided)) {
+        Some(unconstrained) if unconstrained > target => format!(" (needed: {unconstrained})"),
         _ => String::new(),
     };
     format!("It {change} {target}{held} ({}): {because}.", decided.reason)
@@ -120,8 +120,8 @@ fn price(decided: &ModelDecision) -> String {
     format!("{cost}{misses}; {rival}.")
 }
 
-fn wanted(decided: &ModelDecision) -> Replicas {
-    decided.targets.iter().map(|target| target.wanted).sum()
+fn unconstrained(decided: &ModelDecision) -> Replicas {
+    decided.targets.iter().map(|target| target.unconstrained).sum()
 }
 
 fn lower(sentence: &str) -> String {

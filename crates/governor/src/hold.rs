@@ -48,7 +48,7 @@ struct Sum {
     /// Of all targets.
     targets: u32,
     /// A swap ahead.
-    wanted: (f64, f64),
+    recommended: (f64, f64),
     /// Squares of the spares.
     spares: (f64, f64),
 }
@@ -70,24 +70,24 @@ impl HeldPool {
             let target = state.claimed(variant).saturating_mul(variant.gpus());
             sum.targets = sum.targets.saturating_add(target);
             let speaks = n == state.main && state.observed.acts();
-            let Some((up, keep)) = state.wanted.filter(|_| speaks) else {
+            let Some((up, keep)) = state.recommended.filter(|_| speaks) else {
                 // It does not act, nothing is known of it, or another variant speaks for it: it
                 // keeps what it has.
-                sum.wanted.0 += f64::from(target);
-                sum.wanted.1 += f64::from(target);
+                sum.recommended.0 += f64::from(target);
+                sum.recommended.1 += f64::from(target);
                 continue;
             };
             if !self.models.contains_key(state.id) {
                 self.models.insert(state.id.clone(), Ahead::default());
             }
             let ahead = self.models.get_mut(state.id).expect("it was just put there");
-            let far = ahead.look(state, &variant.fleet(), supply_s + variant.usual_s, new);
+            let far = ahead.recommend(state, &variant.fleet(), supply_s + variant.usual_s, new);
             // A burst of noise may ask for hundreds; its owner's maximum holds here too.
             let most = state.ceiling();
             let [up, keep, far_up, far_keep] = [up, keep, far.0, far.1].map(|n| n.min(most));
             let square = |far: u32, near: u32| (f64::from(far.saturating_sub(near)) * gpus).powi(2);
-            sum.wanted.0 += f64::from(up) * gpus;
-            sum.wanted.1 += f64::from(keep) * gpus;
+            sum.recommended.0 += f64::from(up) * gpus;
+            sum.recommended.1 += f64::from(keep) * gpus;
             sum.spares.0 += square(far_up, up);
             sum.spares.1 += square(far_keep, keep);
         }
@@ -95,11 +95,11 @@ impl HeldPool {
 
     /// Up at once, down when the recommendation for fewer has lasted, as for a model.
     fn settle(&mut self, now: Timestamp, sum: &Sum, supply_s: f64, limit: u32) {
-        let whole = |wanted: f64, spares: f64| {
-            ((wanted + spares.sqrt() - 0.5).ceil().max(0.0) as u32).max(sum.targets)
+        let whole = |recommended: f64, spares: f64| {
+            ((recommended + spares.sqrt() - 0.5).ceil().max(0.0) as u32).max(sum.targets)
         };
-        let up = whole(sum.wanted.0, sum.spares.0);
-        let keep = whole(sum.wanted.1, sum.spares.1).max(up);
+        let up = whole(sum.recommended.0, sum.spares.0);
+        let keep = whole(sum.recommended.1, sum.spares.1).max(up);
         let keep = self.recommendations.most(now, keep, patience_s(supply_s));
         self.hold = self.hold.clamp(up, keep.max(up)).min(limit.max(sum.targets));
     }
@@ -107,7 +107,7 @@ impl HeldPool {
 
 impl Ahead {
     /// How many replicas would be worth buying, and keeping, if each had to be bought.
-    fn look(
+    fn recommend(
         &mut self,
         state: &ModelState<'_>,
         fleet: &Fleet,
@@ -133,9 +133,9 @@ mod tests {
     use super::*;
     use flyball_core::testing::at;
 
-    fn sum(targets: u32, wanted: f64, spares: [f64; 3]) -> Sum {
+    fn sum(targets: u32, recommended: f64, spares: [f64; 3]) -> Sum {
         let squares: f64 = spares.iter().map(|spare| spare * spare).sum();
-        Sum { targets, wanted: (wanted, wanted), spares: (squares, squares) }
+        Sum { targets, recommended: (recommended, recommended), spares: (squares, squares) }
     }
 
     #[test]

@@ -6,7 +6,7 @@
 //!
 //! The modules are its steps, in order: look ([`memory`], `variant_state`, `model_state`), learn (`starts`, `absent`,
 //! `demand`, `forecast`, `feedback`), recommendation (`recommendations`, `scale`, `mix`, `zero`), hold back (`bounds`,
-//! `pool`, `share`), hold ahead (`hold`), carry out (`steps`), account (`receipt`, [`explain`]). [`policy`] is what owners
+//! `pool`, `share`), lend (`lend`), hold ahead (`hold`), carry out (`steps`), account (`receipt`, [`explain`]). [`policy`] is what owners
 //! set, and [`GovernorMemory`] what outlives a process.
 //!
 //! It does no I/O and knows no clock, no randomness and no serialised form. Start at [`decide`].
@@ -22,6 +22,7 @@ mod fleet;
 mod forecast;
 mod hold;
 mod learnt;
+mod lend;
 pub mod memory;
 mod mix;
 mod model_state;
@@ -68,14 +69,14 @@ pub fn decide(
     // What one pool could not give may be what another model then has to do without, so this goes
     // on until nothing moves; four rounds were always enough, and the last word is the pool's.
     let mut rounds = 0;
-    while pool::ration(&mut states, snapshot, previous, &policy.lending)
+    while pool::ration(&mut states, snapshot, previous, policy)
         && rounds < 4
         && fall_through(&mut states)
     {
         rounds += 1;
     }
     pool::spare(&mut states, snapshot, previous);
-    let runs = pool::lend(&states, snapshot, previous, &policy.lending, &mut memory.lent_at);
+    let runs = lend::lend(&states, snapshot, previous, policy, &mut memory.lent_at);
     let pools = hold::hold(&states, snapshot, &mut memory.held);
     let models = states.into_iter().map(|state| {
         let learnt = memory.models.get_mut(state.id).expect("every state has a memory");

@@ -25,8 +25,8 @@ pub(crate) struct Offer {
 
 impl Offer {
     /// What it offers beyond so many.
-    pub(crate) const fn beyond(self, kept: u32) -> Self {
-        let (have, most) = (self.have.saturating_sub(kept), self.most.saturating_sub(kept));
+    pub(crate) const fn beyond(self, held: u32) -> Self {
+        let (have, most) = (self.have.saturating_sub(held), self.most.saturating_sub(held));
         Self { have, most, ..self }
     }
 }

@@ -35,7 +35,7 @@ pub(crate) struct ModelState<'a> {
     pub(crate) need_now: f64,
     pub(crate) look_ahead: f64,
     /// Replicas of the main variant that are worth buying, and worth keeping.
-    pub(crate) wanted: Option<(u32, u32)>,
+    pub(crate) recommended: Option<(u32, u32)>,
     /// Work that the recommendation is meant to carry.
     pub(crate) goal: Option<f64>,
     pub(crate) candidates: Vec<(Bound, Replicas)>,
@@ -72,7 +72,7 @@ impl<'a> ModelState<'a> {
             need_now: 0.0,
             goal: None,
             look_ahead: 0.0,
-            wanted: None,
+            recommended: None,
             candidates: Vec::with_capacity(6),
             bound: Bound::NeedNow,
             reason: Reason::Steady,

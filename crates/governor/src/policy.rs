@@ -1,6 +1,6 @@
 //! What owners want: what a miss is worth, floors, money and limits. Every setting has a default.
 
-use flyball_core::ids::ModelId;
+use flyball_core::ids::{ModelId, PoolId};
 use flyball_core::snapshot::Objectives;
 use flyball_core::units::{Gpus, Micros, Money, Replicas, Timestamp};
 use std::collections::BTreeMap;
@@ -12,8 +12,10 @@ pub struct Policy {
     pub default: ModelPolicy,
     /// For single models.
     pub models: BTreeMap<ModelId, ModelPolicy>,
-    /// What training is lent.
+    /// What training is lent of pools without settings of their own.
     pub lending: Lending,
+    /// What it is lent of single pools.
+    pub pools: BTreeMap<PoolId, Lending>,
 }
 
 /// The settings of one model.
@@ -153,6 +155,11 @@ impl Policy {
     /// The settings of a model.
     pub fn of(&self, model: &ModelId) -> &ModelPolicy {
         self.models.get(model).unwrap_or(&self.default)
+    }
+
+    /// What training is lent of a pool.
+    pub fn lending_of(&self, pool: &PoolId) -> &Lending {
+        self.pools.get(pool).unwrap_or(&self.lending)
     }
 }
 

@@ -1,4 +1,4 @@
-//! What there is of a pool for models, and what training is lent of the rest.
+//! What there is of a pool for models. What training is lent of the rest says `lend`.
 //!
 //! Where there is enough, everybody gets what it wants. Where not, `share` says who does.
 //!
@@ -6,14 +6,13 @@
 //! it is what the others leave free, and several that are shown something share that.
 
 use crate::model_state::ModelState;
-use crate::policy::Lending;
+use crate::policy::{Lending, Policy};
 use crate::share::{Place, Table, gpus};
 use crate::variant_state::VariantState;
-use flyball_core::decision::{Bound, Previous, RunAction, RunDecision};
-use flyball_core::ids::{PoolId, RunId};
-use flyball_core::reason::Reason;
-use flyball_core::snapshot::{Freshness, Pool, Snapshot, TrainingRun};
-use flyball_core::units::{Gpus, Timestamp};
+use flyball_core::decision::{Bound, Previous};
+use flyball_core::ids::PoolId;
+use flyball_core::snapshot::{Freshness, Pool, Snapshot};
+use flyball_core::units::Gpus;
 use std::collections::BTreeMap;
 
 /// Cuts recommendations down to what pools have. Returns whether any was cut.
@@ -21,10 +20,11 @@ pub(crate) fn ration<'a>(
     states: &mut [ModelState<'a>],
     snapshot: &'a Snapshot,
     previous: &Previous,
-    lending: &Lending,
+    policy: &Policy,
 ) -> bool {
     let mut cut = false;
     for (id, places) in &places(states) {
+        let lending = policy.lending_of(id);
         let room = Room::of(id, places, states, snapshot, previous);
         let training = if lending.on { 0 } else { room.training };
         let (acting, shown): (Vec<Place>, Vec<Place>) =
@@ -62,73 +62,8 @@ pub(crate) fn spare(states: &mut [ModelState<'_>], snapshot: &Snapshot, previous
     }
 }
 
-/// Lends what is left.
-pub(crate) fn lend(
-    states: &[ModelState<'_>],
-    snapshot: &Snapshot,
-    previous: &Previous,
-    lending: &Lending,
-    lent_at: &mut BTreeMap<PoolId, Timestamp>,
-) -> Vec<RunDecision> {
-    if snapshot.runs.is_empty() {
-        return Vec::new();
-    }
-    let places = places(states);
-    let mut pools: BTreeMap<&PoolId, Vec<(&RunId, &TrainingRun)>> = BTreeMap::new();
-    for (id, run) in &snapshot.runs {
-        pools.entry(&run.pool).or_default().push((id, run));
-    }
-    let mut decided = BTreeMap::new();
-    for (id, mut runs) in pools {
-        let none = Vec::new();
-        let here = places.get(id).unwrap_or(&none);
-        let room = Room::of(id, here, states, snapshot, previous);
-        let serving = gpus(states, here, ModelState::claimed);
-        let left = room.left(serving, lending);
-        // Kept longest: what must be done first, then what would lose most work.
-        runs.sort_by_key(|(id, run)| {
-            let no_deadline = run.deadline.is_none();
-            (no_deadline, run.deadline, run.last_saved.last_seen().copied(), *id)
-        });
-        let now = snapshot.taken_at;
-        let settled = lent_at
-            .get(id)
-            .is_none_or(|last| now.since(*last).is_some_and(|age| age >= lending.settle));
-        let may_grow = lending.on && settled && room.lends;
-        let mut left = left;
-        let mut changed = false;
-        for (run_id, run) in runs {
-            let before = previous.run_baseline(snapshot, run_id).get();
-            let most = if may_grow { run.most.get().max(before) } else { before };
-            let mut gets = most.min(left);
-            if gets < run.least.get() && gets < before {
-                gets = 0;
-            }
-            if gets < run.least.get() && before == 0 {
-                gets = 0;
-            }
-            changed |= gets != before;
-            left -= gets;
-            decided.insert(run_id, (Gpus::new(before), Gpus::new(gets)));
-        }
-        if changed {
-            lent_at.insert(id.clone(), now);
-        }
-    }
-    let decision = |(run, (before, gpus)): (&RunId, (Gpus, Gpus))| {
-        let action = RunAction::between(before, gpus);
-        let reason = match action {
-            RunAction::Grow => Reason::Lent,
-            RunAction::Shrink => Reason::TakenBack,
-            RunAction::Hold => Reason::Steady,
-        };
-        RunDecision { run: run.clone(), gpus, reason, action }
-    };
-    decided.into_iter().map(decision).collect()
-}
-
 /// What a pool has.
-struct Room {
+pub(crate) struct Room {
     /// The most that may be reserved: what there is, or what is reserved already.
     ceiling: u32,
     /// What there is, where that is known and ends.
@@ -136,20 +71,20 @@ struct Room {
     /// What training holds.
     training: u32,
     /// Whether anything may be lent: the pool is seen, freshly, and cannot grow.
-    lends: bool,
+    pub(crate) lends: bool,
     /// What stops growth.
     bound: Bound,
 }
 
 impl Room {
-    fn of(
+    pub(crate) fn of(
         id: &PoolId,
         places: &[Place],
         states: &[ModelState<'_>],
         snapshot: &Snapshot,
         previous: &Previous,
     ) -> Self {
-        let runs = snapshot.runs.iter().filter(|(_, run)| &run.pool == id);
+        let runs = snapshot.runs.iter().filter(|(_, run)| &run.pool == id && run.acts);
         let training = runs.map(|(id, _)| previous.run_baseline(snapshot, id).get());
         let training = training.fold(0, u32::saturating_add);
         let before = gpus(states, places, ModelState::held).saturating_add(training);
@@ -181,7 +116,7 @@ impl Room {
     }
 
     /// What training may hold beside so much serving.
-    fn left(&self, serving: u32, lending: &Lending) -> u32 {
+    pub(crate) fn left(&self, serving: u32, lending: &Lending) -> u32 {
         match self.has.filter(|_| self.lends && lending.on) {
             Some(has) => has.saturating_sub(lending.keep_free.get()).saturating_sub(serving),
             None => self.ceiling.saturating_sub(serving).min(self.training),
@@ -189,7 +124,8 @@ impl Room {
     }
 }
 
-fn places<'a>(states: &[ModelState<'a>]) -> BTreeMap<&'a PoolId, Vec<Place>> {
+/// Variants by their pool.
+pub(crate) fn places<'a>(states: &[ModelState<'a>]) -> BTreeMap<&'a PoolId, Vec<Place>> {
     let mut places: BTreeMap<&PoolId, Vec<Place>> = BTreeMap::new();
     for (s, state) in states.iter().enumerate() {
         for (l, variant) in state.variants.iter().enumerate() {

@@ -48,10 +48,10 @@ fn hpa(state: &ModelState<'_>) -> Option<Replicas> {
     let main = state.variants.get(state.main)?;
     let work = main.fleet().replicas(state.work_now);
     let ready = f64::from(state.variants.iter().map(|variant| variant.ready).sum::<u32>());
-    let wanted = work / 0.75;
-    let within = ready > 0.0 && (wanted / ready - 1.0).abs() <= 0.1;
+    let proposed = work / 0.75;
+    let within = ready > 0.0 && (proposed / ready - 1.0).abs() <= 0.1;
     // One that is switched on keeps at least one.
-    Some(replicas(if within { ready as u32 } else { whole(wanted).max(1) }))
+    Some(replicas(if within { ready as u32 } else { whole(proposed).max(1) }))
 }
 
 fn receipt(state: &ModelState<'_>) -> Receipt {

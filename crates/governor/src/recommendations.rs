@@ -134,8 +134,8 @@ mod tests {
         let mut recommendations = Recommendations::default();
         let mut recommendation =
             |now: u64, recommendation: u32| recommendations.most(at(now), recommendation, 70.0);
-        for look in 0..20 {
-            assert_eq!(recommendation(1_000 + 15 * look, 3), u32::MAX, "it has not lasted");
+        for tick in 0..20 {
+            assert_eq!(recommendation(1_000 + 15 * tick, 3), u32::MAX, "it has not lasted");
         }
         assert_eq!(recommendation(1_300, 3), 3, "the first five minutes are over");
         assert_eq!(recommendation(1_345, 3), 3, "one or two looks fail: nothing is forgotten");

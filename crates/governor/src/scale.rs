@@ -42,8 +42,10 @@ pub(crate) fn want(state: &mut ModelState<'_>, memory: &mut ModelMemory) {
     let overdrawn = memory.feedback.overdrawn(allowed);
     let standby = memory.forecaster.standby(Feedback::aim(allowed), overdrawn);
     let standby = whole(fleet.replicas(standby));
-    let (up, keep) = (up.max(standby), keep.max(standby));
-    state.wanted = Some((up, keep));
+    let risen = nearest(fleet.replicas(memory.forecaster.after_a_rise()));
+    let held = standby.max(risen);
+    let (up, keep) = (up.max(held), keep.max(held));
+    state.recommended = Some((up, keep));
     // A replica that has yet to serve was not tried: one that was asked for and given back a quarter of a minute after it
     // served was missing two minutes later.
     let tried = if main.starting > 0 { keep.max(main.baseline) } else { keep };
@@ -153,13 +155,14 @@ pub(crate) fn spread(state: &mut ModelState<'_>, work: f64, granted: &[Option<u3
     // Where more is wanted and a pool has no more, what is there stays: another variant adds to it. Else one large
     // replica that is yet to start would take the place of all that serve.
     let stays = !granted.is_empty() && work > state.capacity() + 1e-9;
-    let kept = |offer: &Offer| if stays { offer.have.min(offer.most) } else { 0 };
-    let kept: Vec<u32> = offers.iter().map(kept).collect();
+    let staying = |offer: &Offer| if stays { offer.have.min(offer.most) } else { 0 };
+    let staying: Vec<u32> = offers.iter().map(staying).collect();
     let rest: Vec<Offer> =
-        offers.iter().zip(&kept).map(|(offer, kept)| offer.beyond(*kept)).collect();
-    let carried = offers.iter().zip(&kept).map(|(offer, kept)| f64::from(*kept) * offer.size);
+        offers.iter().zip(&staying).map(|(offer, staying)| offer.beyond(*staying)).collect();
+    let carried =
+        offers.iter().zip(&staying).map(|(offer, staying)| f64::from(*staying) * offer.size);
     let more = mix::solve(&rest, work - carried.sum::<f64>(), &state.policy.spot);
-    let counts = more.into_iter().zip(kept).map(|(more, kept)| more + kept);
+    let counts = more.into_iter().zip(staying).map(|(more, staying)| more + staying);
     for variant in state.variants.iter_mut().filter(|variant| variant.known) {
         (variant.target, variant.buys) = (0, [0; 3]);
     }
@@ -253,6 +256,11 @@ fn queue_ahead(state: &ModelState<'_>, memory: &ModelMemory, cold_start_s: f64) 
         (then, serving) = (left_s, serving + size);
     }
     waiting
+}
+
+/// The nearest number: a rise may come, so that half a replica too few for it is no more wrong than half one too many.
+fn nearest(replicas: f64) -> u32 {
+    replicas.round().max(0.0) as u32
 }
 
 /// Clients hang up after about this long; half a minute is what chat clients wait at most.

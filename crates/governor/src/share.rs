@@ -64,22 +64,22 @@ impl<'a> Table<'a> {
         if gpus(states, places, |_, variant| variant.target) <= most {
             return false;
         }
-        let wanted: Vec<u32> = places.iter().map(|place| variant(states, *place).target).collect();
+        let targets: Vec<u32> = places.iter().map(|place| variant(states, *place).target).collect();
         for place in places {
             let (state, variant) = (&states[place.0], variant(states, *place));
             let (claimed, begins) =
-                (state.claimed(variant), variant.target.min(kept(state, variant)));
+                (state.claimed(variant), variant.target.min(held(state, variant)));
             self.add(states, *place, claimed, false);
             self.add(states, *place, begins, true);
             states[place.0].variants[place.1].target = begins;
         }
         let mut free = most.saturating_sub(gpus(states, places, |_, variant| variant.target));
         for _ in 0..PASSES {
-            if !self.pass(states, places, &wanted, &mut free) {
+            if !self.pass(states, places, &targets, &mut free) {
                 break;
             }
         }
-        self.tell(states, places, &wanted);
+        self.note_bound(states, places, &targets);
         true
     }
 
@@ -88,7 +88,7 @@ impl<'a> Table<'a> {
         &mut self,
         states: &mut [ModelState<'a>],
         places: &[Place],
-        wanted: &[u32],
+        targets: &[u32],
         free: &mut u32,
     ) -> bool {
         let mut gave = false;
@@ -96,7 +96,7 @@ impl<'a> Table<'a> {
         let mut done: BTreeSet<usize> = BTreeSet::new();
         loop {
             let short = (0..places.len())
-                .filter(|n| variant(states, places[*n]).target < wanted[*n] && !done.contains(n));
+                .filter(|n| variant(states, places[*n]).target < targets[*n] && !done.contains(n));
             let best = short
                 .map(|n| (self.turn(states, places[n]), value(states, places[n], true), n))
                 .max_by(|a, b| a.0.cmp(&b.0).then(a.1.total_cmp(&b.1)).then(b.2.cmp(&a.2)));
@@ -116,10 +116,10 @@ impl<'a> Table<'a> {
     }
 
     /// Says to those who got less than they want what stopped them.
-    fn tell(&self, states: &mut [ModelState<'a>], places: &[Place], wanted: &[u32]) {
-        for ((s, l), wanted) in places.iter().zip(wanted) {
+    fn note_bound(&self, states: &mut [ModelState<'a>], places: &[Place], before: &[u32]) {
+        for ((s, l), before) in places.iter().zip(before) {
             let variant = &mut states[*s].variants[*l];
-            if variant.target < *wanted {
+            if variant.target < *before {
                 variant.granted = Some(variant.target);
                 states[*s].bound = self.bound;
                 states[*s].reason = match self.bound {
@@ -249,7 +249,7 @@ impl Gift {
 /// What a variant has before anything is given out. What was asked for and never came is not had.
 /// What is shown for a model is held where nobody can tell that less would do, and else begins anew
 /// with what is there.
-fn kept(state: &ModelState<'_>, variant: &VariantState<'_>) -> u32 {
+fn held(state: &ModelState<'_>, variant: &VariantState<'_>) -> u32 {
     if state.observed.frozen || state.blind || (state.observed.acts() && variant.comes()) {
         return variant.baseline;
     }

@@ -90,12 +90,13 @@ impl Starts {
     ///
     /// What has no node for so long shows that nobody can provide more, and less is asked for a while. The same
     /// replica shows it once: it may be the only one that no node is right for, and its wait must not hold up
-    /// the others for good. What has a node and does not come up says nothing about the next.
-    pub(crate) fn learn(&mut self, variant: &Variant, now: Timestamp) {
+    /// the others for good. What has a node and does not come up says nothing about the next. `back_s`: how long a loan of
+    /// the pool takes to come back.
+    pub(crate) fn learn(&mut self, variant: &Variant, back_s: f64, now: Timestamp) {
         self.finish(variant);
         let long = self.long_s(variant.cold_start);
         // Twice the long start and half a minute: below that, one in a hundred is merely slow.
-        let late = Micros::from_millis(((2.0 * long + 30.0) * 1000.0) as u64);
+        let late = Micros::from_millis(((2.0 * long + 30.0 + back_s) * 1000.0) as u64);
         self.late.clear();
         let mut short = Vec::new();
         for (id, replica) in &variant.replicas {
@@ -223,14 +224,14 @@ mod tests {
     fn a_start_is_counted_from_when_it_was_asked_for() {
         let mut starts = Starts::default();
         let mut seen = variant("x", "h100").pending(1).build("a/m");
-        starts.learn(&seen, at(10));
+        starts.learn(&seen, 0.0, at(10));
         let id = seen.replicas.keys().next().unwrap().clone();
         let replica = seen.replicas.get_mut(&id).unwrap();
         (replica.state, replica.since) = (ReplicaState::Starting, at(40));
-        starts.learn(&seen, at(50));
+        starts.learn(&seen, 0.0, at(50));
         let replica = seen.replicas.get_mut(&id).unwrap();
         (replica.state, replica.since) = (ReplicaState::Ready, at(90));
-        starts.learn(&seen, at(100));
+        starts.learn(&seen, 0.0, at(100));
         assert_eq!(starts.seen, [90.0]);
         assert!(starts.coming.is_empty());
     }
@@ -243,23 +244,23 @@ mod tests {
         let late = |starts: &Starts, seen: &Variant| {
             seen.replicas.keys().filter(|id| starts.is_late(id)).count()
         };
-        starts.learn(&seen, at(230));
+        starts.learn(&seen, 0.0, at(230));
         assert_eq!(late(&starts, &seen), 0);
         assert!(!starts.backs_off(at(230)));
         // Twice 100 s and 30 s are over.
-        starts.learn(&seen, at(231));
+        starts.learn(&seen, 0.0, at(231));
         assert_eq!(late(&starts, &seen), 2);
         assert_eq!(starts.arrivals(at(231), 100.0).count(), 0);
         assert!(starts.backs_off(at(330)) && !starts.backs_off(at(331)));
-        starts.learn(&seen, at(331));
+        starts.learn(&seen, 0.0, at(331));
         assert!(!starts.backs_off(at(331)), "the same two show nothing new");
         // Another was asked for then, and does not come either.
         let mut third = variant("y", "h100").pending(1).build("a/m").replicas;
         third.values_mut().for_each(|replica| replica.since = at(331));
         seen.replicas.extend(third);
-        starts.learn(&seen, at(561));
+        starts.learn(&seen, 0.0, at(561));
         assert!(!starts.backs_off(at(561)));
-        starts.learn(&seen, at(562));
+        starts.learn(&seen, 0.0, at(562));
         assert!(starts.backs_off(at(761)) && !starts.backs_off(at(762)), "twice as long");
     }
 
@@ -268,7 +269,7 @@ mod tests {
         let mut starts = Starts::default();
         let mut seen = variant("x", "h100").starting(1).build("a/m");
         seen.cold_start = stated(60, 100, 100);
-        starts.learn(&seen, at(7_200));
+        starts.learn(&seen, 0.0, at(7_200));
         assert!(starts.is_late(seen.replicas.keys().next().unwrap()));
         assert!(!starts.backs_off(at(7_200)));
     }

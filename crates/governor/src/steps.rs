@@ -39,7 +39,7 @@ pub(crate) fn target(
     // Whoever goes by these steps is counted where it goes, and no longer as one to make up for.
     let goes = actions.iter().filter_map(going).filter(|id| variant.is_failing(id)).count() as u32;
     Target {
-        wanted: replicas(variant.recommended),
+        unconstrained: replicas(variant.recommended),
         replicas: replicas(variant.target),
         spares: replicas((variant.spared + variant.replaced).saturating_sub(goes)),
         variant: variant.id,

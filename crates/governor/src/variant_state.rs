@@ -69,11 +69,15 @@ impl<'a> VariantState<'a> {
         let pool = snapshot.pools.get(&variant.pool);
         let (offers, currency) = offers(pool, variant.gpus_per_replica.get());
         let last = previous.targets.get(&id).copied();
-        memory.starts.learn(variant, now);
+        // One that waits for a loan to come back is not late yet.
+        let back_s = pool.and_then(|pool| pool.take_back).map_or(0.0, Micros::as_seconds);
+        memory.starts.learn(variant, back_s, now);
         let counted = Counted::of(variant, &memory.starts, now);
-        // Where the pool holds accelerators, what a start took includes waiting for one. What
-        // counts is how long it takes once there is one, and that is what is stated.
-        let stated = pool.and_then(|pool| pool.supply).and(variant.cold_start);
+        // Where the pool holds or lends accelerators, what a start took includes waiting for one. What
+        // counts is how long it takes once there is one, and that is what is stated; a loan may have to
+        // come back before that.
+        let apart = pool.is_some_and(|pool| pool.supply.is_some() || pool.take_back.is_some());
+        let stated = variant.cold_start.filter(|_| apart);
         let (usual_s, cold_s) = match stated {
             Some(stated) => {
                 (stated.point().as_seconds().max(1.0), stated.high().as_seconds().max(1.0))
@@ -83,6 +87,7 @@ impl<'a> VariantState<'a> {
                 (starts.usual_s(variant.cold_start), starts.long_s(variant.cold_start))
             }
         };
+        let (usual_s, cold_s) = (usual_s + back_s, cold_s + back_s);
         let live = variant.live().get();
         memory.absent.learn(last.map(|last| last.replicas.get()), live, now);
         let baseline = last.map_or(live, |last| last.replicas.get());
@@ -161,8 +166,8 @@ impl<'a> VariantState<'a> {
     /// a quarter of the sick. An image that does not run must not buy a second fleet.
     pub(crate) fn spare(&mut self, free: &mut u32) {
         let gpus = self.gpus();
-        let mut take = |wanted: u32| {
-            let count = free.checked_div(gpus).map_or(wanted, |room| room.min(wanted));
+        let mut take = |missing: u32| {
+            let count = free.checked_div(gpus).map_or(missing, |room| room.min(missing));
             *free -= count * gpus;
             count
         };

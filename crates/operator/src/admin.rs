@@ -81,8 +81,8 @@ impl OperatorAdminState {
     }
 
     /// Reads or changes the past.
-    pub fn history<T>(&self, look: impl FnOnce(&mut History) -> T) -> Option<T> {
-        self.history.lock().ok().map(|mut history| look(&mut history))
+    pub fn history<T>(&self, read: impl FnOnce(&mut History) -> T) -> Option<T> {
+        self.history.lock().ok().map(|mut history| read(&mut history))
     }
 }
 
@@ -212,13 +212,13 @@ mod tests {
     fn questions_are_refused_in_words() {
         let fence = Fence::default();
         let state = OperatorAdminState::new("0", Arc::new(Board::new(fence.clone())));
-        let said = |question: &str| what_if(question.as_bytes(), &state).status().as_u16();
-        assert_eq!(said("{}"), 421, "it does not lead");
+        let status = |question: &str| what_if(question.as_bytes(), &state).status().as_u16();
+        assert_eq!(status("{}"), 421, "it does not lead");
         assert_eq!(answer("/decisions", "", &state).status().as_u16(), 421);
         fence.lead(Instant::now(), Duration::from_secs(60));
-        assert_eq!(said("{}"), 503, "not observed yet");
+        assert_eq!(status("{}"), 503, "not observed yet");
         assert_eq!(answer("/decisions", "", &state).status().as_u16(), 200);
-        assert_eq!(said("{\"replicas\": 3}"), 400, "unknown keys are refused");
+        assert_eq!(status("{\"replicas\": 3}"), 400, "unknown keys are refused");
         assert_eq!(answer("/decisions", "model=nobody", &state).status().as_u16(), 400);
         assert_eq!(answer("/whatif", "", &state).status().as_u16(), 404, "it takes a POST");
     }

@@ -137,6 +137,32 @@ pub async fn apply(client: &Client, fence: &Fence, model: &ModelId, writes: &[Wr
     Applied { made: writes.len(), failed: None }
 }
 
+/// Makes an object of Flyball's own, or brings it up to date.
+pub async fn make_object(client: &Client, fence: &Fence, object: &Value) -> Result<(), ApplyError> {
+    let what = format!("{} {}", object["kind"], object["metadata"]["name"]);
+    within(fence, make(client, object), || what).await
+}
+
+/// Lets Kueue admit a Workload, or take its machines back.
+pub async fn activate(
+    client: &Client,
+    fence: &Fence,
+    (namespace, name): (&str, &str),
+    resource: &ApiResource,
+    active: bool,
+) -> Result<(), ApplyError> {
+    let what = format!("Workload {namespace}/{name}");
+    let api: Api<DynamicObject> = Api::namespaced_with(client.clone(), namespace, resource);
+    let patch = Patch::Merge(json!({ "spec": { "active": active } }));
+    let params =
+        PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..Default::default() };
+    let write = async {
+        let done = api.patch(name, &params, &patch).await;
+        done.map(drop).map_err(|error| ApplyError::of(what.clone(), &error))
+    };
+    within(fence, write, || what.clone()).await
+}
+
 async fn fenced(
     client: &Client,
     fence: &Fence,
@@ -144,11 +170,19 @@ async fn fenced(
     write: &Write,
 ) -> Result<(), ApplyError> {
     let one = one(client, model.namespace().as_str(), write);
-    fence.within(TIMEOUT, one).await.unwrap_or_else(|unwritten| match unwritten {
+    within(fence, one, || describe(write)).await
+}
+
+async fn within(
+    fence: &Fence,
+    write: impl Future<Output = Result<(), ApplyError>>,
+    what: impl FnOnce() -> String,
+) -> Result<(), ApplyError> {
+    fence.within(TIMEOUT, write).await.unwrap_or_else(|unwritten| match unwritten {
         Unwritten::NotLeading => Err(ApplyError::NotLeading),
         Unwritten::Late => {
             let detail = "no answer in time".to_owned();
-            Err(ApplyError::Away { what: describe(write), detail })
+            Err(ApplyError::Away { what: what(), detail })
         }
     })
 }
@@ -236,8 +270,10 @@ async fn make(client: &Client, object: &Value) -> Result<(), ApplyError> {
     let text = |place: &Value| place.as_str().unwrap_or_default().to_owned();
     let (kind, name) = (text(&object["kind"]), text(&object["metadata"]["name"]));
     let what = format!("{kind} {name}");
-    // Services have none.
-    if let Some(template) = object["spec"].get("template") {
+    // Services have none, and JobSets several.
+    let jobs = object["spec"]["replicatedJobs"].as_array().into_iter().flatten();
+    let of_jobs = jobs.map(|job| &job["template"]["spec"]["template"]);
+    for template in object["spec"].get("template").into_iter().chain(of_jobs) {
         let fields = beyond(template);
         if !fields.is_empty() {
             return Err(ApplyError::BeyondStandard { what, fields: fields.join(", ") });

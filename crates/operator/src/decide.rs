@@ -8,9 +8,10 @@ use crate::observe::ObservedCluster;
 use crate::persist::{self, LearntError};
 use crate::time;
 use flyball_core::decision::{
-    Bound, Decision, Expected, ModelDecision, Previous, PreviousTarget, Target,
+    Bound, Decision, Expected, ModelDecision, Previous, PreviousTarget, RunAction, RunDecision,
+    Target,
 };
-use flyball_core::ids::{ModelId, VariantId};
+use flyball_core::ids::{ModelId, RunId, VariantId};
 use flyball_core::invariants::{self, Violation};
 use flyball_core::reason::Reason;
 use flyball_core::snapshot::Snapshot;
@@ -72,6 +73,9 @@ impl Brain {
         let mut broken = Vec::new();
         while !found.is_empty() {
             held.extend(found.iter().flat_map(|one| &one.models).cloned());
+            if found.iter().any(|one| one.models.is_empty()) {
+                self.hold_loans(snapshot, &mut decision);
+            }
             broken.append(&mut found);
             for id in &held {
                 self.hold(snapshot, &mut decision, id);
@@ -81,6 +85,17 @@ impl Brain {
         }
         self.previous = self.previous.after(&decision);
         Decided { decision, broken, unread: Vec::new() }
+    }
+
+    /// What is lent stays as it is.
+    fn hold_loans(&self, snapshot: &Snapshot, decision: &mut Decision) {
+        let held = |run: &RunId| RunDecision {
+            run: run.clone(),
+            gpus: self.previous.run_baseline(snapshot, run),
+            reason: Reason::DecisionHeld,
+            action: RunAction::Hold,
+        };
+        decision.runs = snapshot.runs.keys().map(held).collect();
     }
 
     /// Nothing changes for this model. What was considered for it stays in its receipt.
@@ -93,7 +108,7 @@ impl Brain {
             let variant = VariantId::new(id.clone(), name.clone());
             let replicas = self.previous.baseline(snapshot, &variant);
             let (spares, actions) = (Replicas::ZERO, Vec::new());
-            Target { variant, wanted: replicas, replicas, spares, actions }
+            Target { variant, unconstrained: replicas, replicas, spares, actions }
         });
         let held = ModelDecision {
             model: id.clone(),
@@ -200,14 +215,14 @@ mod tests {
     /// What becomes of a decision that wants these numbers; the reason and number of each model.
     fn settled(
         brain: &mut Brain,
-        wanted: [u32; 3],
+        desired: [u32; 3],
         spoil: impl Fn(&mut Decision),
     ) -> (Vec<(Reason, u32)>, Vec<Invariant>) {
         let snapshot = world();
         let mut decision = hold(&snapshot, &Previous::none());
-        for (entry, wanted) in decision.models.iter_mut().zip(wanted) {
-            let wanted = Replicas::new(wanted);
-            (entry.targets[0].replicas, entry.targets[0].wanted) = (wanted, wanted);
+        for (entry, desired) in decision.models.iter_mut().zip(desired) {
+            let desired = Replicas::new(desired);
+            (entry.targets[0].replicas, entry.targets[0].unconstrained) = (desired, desired);
             entry.reason = Reason::ScaledUp;
         }
         spoil(&mut decision);
@@ -232,11 +247,30 @@ mod tests {
         let (models, _) = settled(&mut Brain::default(), [8, 1, 4], |_| {});
         assert_eq!(models, [HELD, (Reason::ScaledUp, 1), (Reason::ScaledUp, 4)]);
         // Unless one gives what it wants to one that does not get it.
-        let gives =
-            |decision: &mut Decision| decision.models[1].targets[0].wanted = Replicas::new(2);
+        let gives = |decision: &mut Decision| {
+            decision.models[1].targets[0].unconstrained = Replicas::new(2)
+        };
         let (models, broken) = settled(&mut Brain::default(), [8, 1, 4], gives);
         assert_eq!(models, [HELD, HELD, (Reason::ScaledUp, 4)]);
         assert_eq!(broken.last(), Some(&Invariant::TakenOnlyByThoseThatAct));
+    }
+
+    #[test]
+    fn loans_that_break_a_rule_stay_as_they_are() {
+        let mut snapshot = world();
+        let run = flyball_core::testing::snapshot().run("ml/ft", "shared", 2).build().runs;
+        snapshot.runs = run;
+        let mut decision = hold(&snapshot, &Previous::none());
+        decision.runs[0].gpus = flyball_core::units::Gpus::new(6);
+        let mut brain = Brain::default();
+        let Decided { decision, broken, .. } = brain.settle(&snapshot, decision);
+        assert_eq!(broken[0].invariant, Invariant::ReservedWithinAllocatable);
+        assert_eq!(
+            (decision.runs[0].gpus.get(), decision.runs[0].reason),
+            (2, Reason::DecisionHeld)
+        );
+        let models = decision.models.iter().map(|entry| entry.reason);
+        assert!(models.into_iter().all(|reason| reason != Reason::DecisionHeld));
     }
 
     #[test]

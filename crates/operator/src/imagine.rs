@@ -6,7 +6,7 @@
 
 use crate::decide::Brain;
 use crate::observe::demand::Signals;
-use crate::observe::{Facts, ObservedCluster, ObservedMemory, look};
+use crate::observe::{Facts, ObservedCluster, ObservedMemory, observe};
 use flyball_core::decision::{Decision, ModelDecision};
 use flyball_core::ids::{ModelId, PoolId, VariantId};
 use flyball_core::snapshot::{Model, Observed, Purchase, Snapshot};
@@ -67,11 +67,11 @@ pub fn imagine(
         brain.imagine(&before.snapshot, &before.policy, |_| false),
         brain.imagine(&after.snapshot, &after.policy, lost),
     ];
-    let asked = asked(changes);
+    let requested = requested(changes);
     let ids: BTreeSet<&ModelId> = before.models.keys().chain(after.models.keys()).collect();
     let models = ids.into_iter().filter_map(|id| {
         let sides = [&decisions[0], &decisions[1]].map(|decision| side(decision, id));
-        let named = asked.contains(&id.to_string());
+        let named = requested.contains(&id.to_string());
         (named || sides[0] != sides[1]).then(|| model(id, sides, &after))
     });
     Ok(WhatIfOutcome { at: rfc3339(world.time.0), models: models.collect() })
@@ -80,7 +80,7 @@ pub fn imagine(
 impl WhatIfWorld {
     /// The picture that these facts give, as at the next look.
     fn seen(&self, facts: &Facts) -> ObservedCluster {
-        let mut seen = look(facts, &self.signals, &mut self.learnt.clone(), self.time);
+        let mut seen = observe(facts, &self.signals, &mut self.learnt.clone(), self.time);
         seen.snapshot.taken_at = seen.snapshot.taken_at.saturating_add(self.tick);
         for (id, law) in &self.laws {
             let settings = ModelPolicy { law: *law, ..seen.policy.of(id).clone() };
@@ -90,7 +90,7 @@ impl WhatIfWorld {
     }
 }
 
-fn asked(changes: &Changes) -> BTreeSet<String> {
+fn requested(changes: &Changes) -> BTreeSet<String> {
     let services = changes.model_services.iter().filter_map(|service| service.id().ok());
     services.map(|id| id.to_string()).chain(changes.model.clone()).collect()
 }

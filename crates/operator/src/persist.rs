@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 /// Longer texts are neither written nor read; the schema of the resource says the same.
 pub const LONGEST: usize = 4_096;
 
-const VERSION: &str = "6";
+const VERSION: &str = "7";
 
 /// The letters of small whole numbers: two of them are one.
 const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
@@ -143,7 +143,7 @@ pub fn read(text: &str) -> Result<Persisted, LearntError> {
 }
 
 /// Every digit: who goes on from here decides the same.
-fn exact(numbers: &[f64]) -> String {
+pub(crate) fn exact(numbers: &[f64]) -> String {
     numbers.iter().map(|number| format!("{number:?}")).collect::<Vec<_>>().join(" ")
 }
 
@@ -172,12 +172,12 @@ fn numbers(text: &str) -> Option<Vec<f64>> {
     text.split_ascii_whitespace().map(|number| number.parse().ok()).collect()
 }
 
-fn exactly<const N: usize>(text: &str) -> Option<[f64; N]> {
+pub(crate) fn exactly<const N: usize>(text: &str) -> Option<[f64; N]> {
     numbers(text)?.try_into().ok()
 }
 
 /// FNV-1a: enough for a text that was cut or edited. It keeps nobody from writing another.
-fn checksum(text: &str) -> u32 {
+pub(crate) fn checksum(text: &str) -> u32 {
     text.bytes().fold(0x811c_9dc5, |sum, byte| (sum ^ u32::from(byte)).wrapping_mul(0x0100_0193))
 }
 

@@ -222,13 +222,13 @@ mod tests {
 
     #[test]
     fn all_that_is_wrong_is_said_at_once_and_unknown_keys_are_refused() {
-        let said =
+        let problems =
             OperatorSettings::parse("tick_seconds = 0\nsignal_max_age_seconds = 1\n").unwrap_err();
-        assert_eq!(said.len(), 2, "{said:?}");
-        let said =
+        assert_eq!(problems.len(), 2, "{problems:?}");
+        let problems =
             OperatorSettings::parse("[admin_clients]\nservice = \"a\"\ntoken_sha256 = \"b\"\n")
                 .unwrap_err();
-        assert_eq!(said.len(), 2, "{said:?}");
+        assert_eq!(problems.len(), 2, "{problems:?}");
         assert!(OperatorSettings::parse("tick_secs = 5").unwrap_err()[0].contains("tick_secs"));
     }
 }

@@ -38,7 +38,7 @@ impl Tuning {
 
     /// Sets the law of each model in what was seen. Whoever does not lead goes by the leader's, so that it decides the
     /// same when it takes over.
-    pub fn look(&mut self, seen: &mut ObservedCluster, memory: &Memory, leads: bool) {
+    pub fn set_laws(&mut self, seen: &mut ObservedCluster, memory: &Memory, leads: bool) {
         for id in seen.snapshot.models.keys() {
             match decides(seen, id) {
                 Some(law) if leads => self.tuner.restore(id, law),

@@ -309,10 +309,10 @@ impl Bank {
 
     fn refuse(&self, ask: &Ask<'_>, key: BudgetKey) -> Answer {
         // What was reserved at the last report may be there again by now.
-        let asked =
+        let was_recalled =
             |gateway: &GatewayId| self.recalled.get(gateway).is_some_and(|at| *at >= ask.since);
         let idle = self.below(&key.scope, ask.lease.unit).filter(|(gateway, _, counts)| {
-            *gateway != ask.gateway && !counts.unspent().is_zero() && !asked(gateway)
+            *gateway != ask.gateway && !counts.unspent().is_zero() && !was_recalled(gateway)
         });
         let idle: Vec<(GatewayId, LeaseKey)> =
             idle.map(|(gateway, lease, _)| (gateway.clone(), lease.clone())).collect();

@@ -32,6 +32,14 @@ pub enum ConditionKind {
     ObjectivesReachable,
     /// Every budget of a Tenant is below its alert thresholds and lasts until it resets; set only while one does not.
     WithinBudget,
+    /// The heartbeats of a training run arrive.
+    HeartbeatFresh,
+    /// A training run is expected to end by its deadline.
+    DeadlineMet,
+    /// What was decided about a training run is carried out.
+    PlacementApplied,
+    /// A training run has ended; false if it failed, and set only then.
+    Complete,
     /// A change is in progress; set only then.
     Reconciling,
     /// Nothing will change until a person acts; set only then.
@@ -40,7 +48,7 @@ pub enum ConditionKind {
 
 impl ConditionKind {
     /// All of them, in the order in which they are shown.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 17] = [
         Self::Ready,
         Self::TargetFound,
         Self::SignalsFresh,
@@ -52,6 +60,10 @@ impl ConditionKind {
         Self::CapacityKnown,
         Self::ObjectivesReachable,
         Self::WithinBudget,
+        Self::HeartbeatFresh,
+        Self::DeadlineMet,
+        Self::PlacementApplied,
+        Self::Complete,
         Self::Reconciling,
         Self::Stalled,
     ];
@@ -70,6 +82,10 @@ impl ConditionKind {
             Self::CapacityKnown => "CapacityKnown",
             Self::ObjectivesReachable => "ObjectivesReachable",
             Self::WithinBudget => "WithinBudget",
+            Self::HeartbeatFresh => "HeartbeatFresh",
+            Self::DeadlineMet => "DeadlineMet",
+            Self::PlacementApplied => "PlacementApplied",
+            Self::Complete => "Complete",
             Self::Reconciling => "Reconciling",
             Self::Stalled => "Stalled",
         }
@@ -78,7 +94,10 @@ impl ConditionKind {
     /// What it says where it is True.
     pub const fn about(self) -> &'static str {
         match self {
-            Self::Ready => "The model serves or may sleep, and no other condition prevents it.",
+            Self::Ready => {
+                "The model serves or may sleep, the tenant is accepted, or the training run progresses or has ended with \
+                 success; and no other condition prevents it."
+            }
             Self::TargetFound => "The target workloads exist.",
             Self::SignalsFresh => "Demand signals are fresh.",
             Self::CapacityAvailable => "The desired capacity is available.",
@@ -100,6 +119,16 @@ impl ConditionKind {
             Self::WithinBudget => {
                 "Every budget of a Tenant is below its alert thresholds and lasts until it resets; set only while one \
                  does not."
+            }
+            Self::HeartbeatFresh => {
+                "The heartbeats of a training run arrive; unknown if it reports none."
+            }
+            Self::DeadlineMet => {
+                "A training run is expected to end by its deadline; set only if it has one."
+            }
+            Self::PlacementApplied => "The decision about a training run is carried out.",
+            Self::Complete => {
+                "A training run has ended: true if with success, false if it failed; set only then."
             }
             Self::Reconciling => "A change is in progress; set only then.",
             Self::Stalled => "Nothing will change until a person acts; set only then.",
@@ -123,26 +152,27 @@ pub struct ConditionValue {
 /// The conditions as they are to be stored: the time of one that did not turn stays.
 pub fn merge(
     before: &[Condition],
-    said: &[ConditionValue],
+    values: &[ConditionValue],
     generation: Option<i64>,
     now: jiff::Timestamp,
 ) -> Vec<Condition> {
-    let condition = |said: &ConditionValue| {
-        let status = match said.so {
+    let condition = |values: &ConditionValue| {
+        let status = match values.so {
             Some(true) => "True",
             Some(false) => "False",
             None => "Unknown",
         };
-        let same = before.iter().find(|one| one.type_ == said.kind.name() && one.status == status);
+        let same =
+            before.iter().find(|one| one.type_ == values.kind.name() && one.status == status);
         Condition {
-            type_: said.kind.name().to_owned(),
+            type_: values.kind.name().to_owned(),
             status: status.to_owned(),
-            reason: said.reason.name().to_owned(),
-            message: said.message.clone(),
+            reason: values.reason.name().to_owned(),
+            message: values.message.clone(),
             observed_generation: generation,
             last_transition_time: same
                 .map_or_else(|| Time(now), |one| one.last_transition_time.clone()),
         }
     };
-    said.iter().map(condition).collect()
+    values.iter().map(condition).collect()
 }

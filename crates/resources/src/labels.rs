@@ -6,6 +6,9 @@ pub const MODEL: &str = "flyball.dev/model";
 /// On pods and workloads that Flyball made: the variant.
 pub const VARIANT: &str = "flyball.dev/variant";
 
+/// On workloads that Flyball made: the TrainingRun.
+pub const RUN: &str = "flyball.dev/run";
+
 /// On a pod that gets no new requests: when that began, RFC 3339. For people, and for the operator after
 /// a restart. Gateways hear of it on their stream and never read it: EndpointSlices do not carry
 /// annotations, and a mark that nobody confirms proves nothing (decision 0031). One that is not connected

@@ -22,6 +22,7 @@ use std::collections::BTreeMap;
     printcolumn(name = "Nodes", type_ = "integer", json_path = ".status.nodes"),
     printcolumn(name = "GPUs", type_ = "integer", json_path = ".status.gpus"),
     printcolumn(name = "Used", type_ = "integer", json_path = ".status.used"),
+    printcolumn(name = "Lent", type_ = "integer", json_path = ".status.lending.lentGpus"),
     printcolumn(name = "Limit", type_ = "integer", json_path = ".spec.limit"),
     printcolumn(name = "Cost/h", type_ = "string", json_path = ".status.hourlyCost"),
     printcolumn(
@@ -32,6 +33,10 @@ use std::collections::BTreeMap;
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp")
 )]
 #[serde(rename_all = "camelCase")]
+#[x_kube(
+    validation = Rule::new("!has(self.lending) || self.growth == 'Fixed'")
+        .message("`lending` takes `growth: Fixed`: a pool that gets more nodes has none to lend")
+)]
 pub struct PoolSpec {
     /// Name of the accelerator in Flyball's catalogue, as `flyball gpus` lists it; example:
     /// `h100-sxm-80gb`. With it, Flyball predicts the speed of a model before it is measured.
@@ -65,6 +70,23 @@ pub struct PoolSpec {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 256), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["namespace"]))]
     pub shares: Vec<ShareSpec>,
+    /// What TrainingRuns with `borrow` may use while models do not need it. If absent, nothing is lent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lending: Option<LendingSpec>,
+}
+
+/// What is lent of a pool.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct LendingSpec {
+    /// Accelerators that are never lent, so that models can start more replicas without waiting for a run to end.
+    #[serde(default)]
+    #[schemars(range(min = 0, max = 1_000_000))]
+    pub keep_free: i32,
+    /// Seconds after a loan was given or taken back until more is lent. Each loan costs a run a restart.
+    #[serde(default = "settle")]
+    #[schemars(range(min = 0, max = 86_400))]
+    pub settle_seconds: i32,
 }
 
 /// What a namespace may have of a pool against others.
@@ -145,6 +167,9 @@ pub struct PoolStatus {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["namespace"]))]
     pub namespaces: Vec<NamespaceUse>,
+    /// What is lent, to whom, and how soon it is back; absent unless the pool lends.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lending: Option<LendingStatus>,
     /// Hourly cost of all accelerators, used or not. Absent if a price is missing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hourly_cost: Option<String>,
@@ -155,6 +180,54 @@ pub struct PoolStatus {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
     pub conditions: Vec<Condition>,
+}
+
+/// What is lent of a pool.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct LendingStatus {
+    /// Accelerators that borrowing runs hold.
+    pub lent_gpus: i32,
+    /// Seconds within which all of it is promised back: the longest of the last take-backs and a quarter more, and no less
+    /// than the present runs need to save and end. Absent while no run borrows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub promise_seconds: Option<i64>,
+    /// Take-backs so far.
+    #[serde(default)]
+    pub take_backs: i64,
+    /// Take-backs that took longer than was promised.
+    #[serde(default)]
+    pub late_take_backs: i64,
+    /// Seconds that the last take-backs took, newest last; at most 32.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(extend("x-kubernetes-list-type" = "atomic"))]
+    pub last_seconds: Vec<i64>,
+    /// Runs that borrow or would.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["namespace", "name"]))]
+    pub runs: Vec<LoanStatus>,
+}
+
+/// One run that borrows.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct LoanStatus {
+    /// Its namespace.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+    /// How its loan stands: Lent, Returning, Waiting, or Shown in mode Recommend.
+    pub state: String,
+    /// Accelerators that it holds.
+    pub gpus: i32,
+    /// Accelerators that it needs.
+    pub needed_gpus: i32,
+    /// What taking it back now would throw away: work since the last save and a restart, in seconds of an accelerator.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub take_back_gpu_seconds: Option<i64>,
+    /// The same in the pool's currency; a decimal. Absent if a price is missing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub take_back_cost: Option<String>,
 }
 
 /// What models of a namespace hold of a pool.
@@ -169,6 +242,11 @@ pub struct NamespaceUse {
     pub wanted: i32,
     /// Guaranteed accelerators.
     pub guaranteed: i32,
+}
+
+/// The order of a restore of a large run.
+const fn settle() -> i32 {
+    600
 }
 
 fn nvidia() -> String {

@@ -1,7 +1,7 @@
 //! The schemas as they are installed, and their reference page.
 
 use crate::conditions::ConditionKind;
-use crate::{ModelService, Pool, Tenant};
+use crate::{ModelService, Pool, Tenant, TrainingRun};
 use flyball_core::ids::Namespace;
 use flyball_core::reason::Reason;
 use flyball_core::snapshot::Share;
@@ -17,8 +17,8 @@ const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 /// NodeClaim have between them, a decision in its status, and what gateways read there.
 const LARGEST: usize = 48 << 10;
 
-fn crds() -> [CustomResourceDefinition; 3] {
-    [ModelService::crd(), Pool::crd(), Tenant::crd()].map(|mut crd| {
+fn crds() -> [CustomResourceDefinition; 4] {
+    [ModelService::crd(), Pool::crd(), Tenant::crd(), TrainingRun::crd()].map(|mut crd| {
         // Uninstalling the chart must not delete what people wrote.
         let keep = ("helm.sh/resource-policy".to_owned(), "keep".to_owned());
         crd.metadata.annotations.get_or_insert_default().extend([keep]);
@@ -126,7 +126,9 @@ fn the_reference_is_current() {
         }
         text += &rules(&schema);
     }
-    text += "\n## Conditions\n\nA ModelService has all of these, a Pool and a Tenant only `Ready`. \
+    text += "\n## Conditions\n\nA Pool and a Tenant have `Ready`, a Tenant also `WithinBudget`. A TrainingRun has \
+             `Ready`, `TargetFound`, `HeartbeatFresh`, `DeadlineMet`, `PlacementApplied`, `Complete`, `Reconciling` and \
+             `Stalled`; a ModelService the others. \
              `flyball explain` describes the reasons.\n\n| Type | What is so |\n|---|---|\n";
     for kind in ConditionKind::ALL {
         let _ = writeln!(text, "| `{}` | {} |", kind.name(), kind.about());
@@ -182,6 +184,19 @@ fn a_spec_of_six_lines_adopts_a_deployment() {
 }
 
 #[test]
+fn a_spec_of_six_lines_adopts_a_job_set_and_fifteen_make_one() {
+    for (name, most) in [("adopt-run.yaml", 6), ("train.yaml", 15)] {
+        let path = Path::new(ROOT).join("docs/guides/operator").join(name);
+        let text = std::fs::read_to_string(&path).unwrap();
+        assert!(text.lines().count() <= most, "{name}");
+        let run: TrainingRun = serde_saphyr::from_str(&text).unwrap();
+        assert_eq!(run.spec.workload_ref.is_some(), most == 6, "{name}");
+        assert_eq!(run.spec.job.is_some(), most == 15, "{name}");
+        assert!(run.spec.deadline.is_some(), "{name}");
+    }
+}
+
+#[test]
 fn what_is_not_written_has_the_defaults_of_the_schema() {
     let model: ModelService = serde_json::from_value(json!({
         "apiVersion": "flyball.dev/v1alpha1", "kind": "ModelService", "metadata": {"name": "m"},
@@ -205,11 +220,11 @@ fn shares_of_a_pool_are_taken_by_its_schema_and_read() {
     let text = std::fs::read_to_string(Path::new(ROOT).join("docs/guides/operator/shares.yaml"));
     let pool: Pool = serde_saphyr::from_str(&text.unwrap()).unwrap();
     let shares = pool.spec.shares_of_core();
-    let said = |(namespace, share): (&Namespace, &Share)| {
+    let shown = |(namespace, share): (&Namespace, &Share)| {
         (namespace.to_string(), share.guaranteed.get(), share.priority)
     };
-    let said: Vec<_> = shares.iter().map(said).collect();
-    assert_eq!(said, [("chat".to_owned(), 16, 10), ("search".to_owned(), 8, 0)]);
+    let shown: Vec<_> = shares.iter().map(shown).collect();
+    assert_eq!(shown, [("chat".to_owned(), 16, 10), ("search".to_owned(), 8, 0)]);
     let schema = schema(&Pool::crd());
     let share = &schema["properties"]["spec"]["properties"]["shares"]["items"]["properties"];
     for one in serde_json::to_value(&pool.spec.shares).unwrap().as_array().unwrap() {
@@ -235,7 +250,7 @@ fn the_tenant_in_the_documentation_is_short_and_lets_its_key_in() {
     let tenant: Tenant = serde_saphyr::from_str(&text.join("\n")).unwrap();
     let all = crate::resolve::resolve([&tenant]);
     let (_, one) = all.first_key_value().unwrap();
-    assert_eq!(one.problems.kept(), []);
+    assert_eq!(one.problems.first(), []);
     let access = one.access.as_ref().unwrap();
     assert_eq!((access.path.as_str(), access.keys.len()), ("ml/search", 1));
     assert!(access.allows("llama-3") && !access.allows("qwen"));
@@ -273,11 +288,12 @@ fn nobody_can_write_pools_or_tenants_because_of_the_role_edit() {
         roles += 1;
         for rule in role["rules"].as_array().unwrap() {
             let names = |what: &str| rule[what].as_array().cloned().unwrap_or_default();
-            let kept = ["pools", "tenants", "*"];
-            let is_kept = |one: &Value| {
-                one.as_str().is_some_and(|one| kept.iter().any(|kept| one.starts_with(kept)))
+            let guarded = ["pools", "tenants", "*"];
+            let is_guarded = |one: &Value| {
+                one.as_str()
+                    .is_some_and(|one| guarded.iter().any(|guarded| one.starts_with(guarded)))
             };
-            let of_them = names("resources").iter().any(is_kept);
+            let of_them = names("resources").iter().any(is_guarded);
             let reads = ["get", "list", "watch"];
             let writes = names("verbs").iter().any(|one| !reads.contains(&one.as_str().unwrap()));
             assert!(!(of_them && writes), "{rule}");

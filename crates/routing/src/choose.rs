@@ -37,7 +37,7 @@ pub enum Why {
 /// The most endpoints that are looked at for the least load. Up to so many, all of them; of more,
 /// so many draws by the request's key. Of 32 draws the best is among the 7 % least loaded nine
 /// times in ten (0.93^32 = 0.1), and gateways that know the same do not all take the same one.
-pub(crate) const LOOKS: usize = 32;
+pub(crate) const CANDIDATES: usize = 32;
 
 /// Blocks of the shortest beginning that has a home, where prompts are as long: 1,024 tokens of the
 /// gateway's blocks. Most system prompts are shorter, so that families are told apart before anybody
@@ -58,7 +58,7 @@ pub fn choose(
 ) -> Option<RoutingChoice> {
     let hopes = Hopes::new(ask, weights);
     let mut cheapest: Option<(Order, Candidate)> = None;
-    let mut look = |place: usize, near: bool, hoped: u64| {
+    let mut consider = |place: usize, near: bool, hoped: u64| {
         let seen = endpoint(place);
         if seen.serves() {
             let hoped = hoped.max(hopes.everywhere);
@@ -71,18 +71,18 @@ pub fn choose(
         }
     };
     if let Some(last) = ring.named(ask.past.last).filter(|_| hopes.last > 0) {
-        look(last, true, hopes.last);
+        consider(last, true, hopes.last);
     }
     if let Some(prefix) = hopes.beginning
         && let Some(owner) = ring.owner(prefix, |place| endpoint(place).serves())
     {
-        look(owner, true, hopes.home);
+        consider(owner, true, hopes.home);
     }
-    if ring.len() <= LOOKS {
-        (0..ring.len()).for_each(|place| look(place, false, 0));
+    if ring.len() <= CANDIDATES {
+        (0..ring.len()).for_each(|place| consider(place, false, 0));
     } else {
         let draw = |number| (score(ask.key, number) % ring.len() as u64) as usize;
-        (0..LOOKS as u64).for_each(|number| look(draw(number), false, 0));
+        (0..CANDIDATES as u64).for_each(|number| consider(draw(number), false, 0));
     }
     // Where few of many serve, the draws may have met none of them.
     let any = || (0..ring.len()).find(|place| endpoint(*place).serves());

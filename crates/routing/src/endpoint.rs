@@ -11,7 +11,7 @@ pub struct Endpoint {
     /// Whether it may get requests.
     pub availability: Availability,
     /// Prompt tokens that it was given and has not read. Of this gateway's own requests the sum of
-    /// [`to_read`](crate::Choice::to_read) until their first token; of others what gateways tell
+    /// `to_read` until their first token; of others what gateways tell
     /// each other, or else the requests that the engine says wait, less the own ones, times the
     /// usual prompt.
     pub unread: Tokens,
@@ -43,7 +43,7 @@ pub struct RoutingRequest<'a> {
     pub prefixes: &'a [u64],
     /// Tokens in a block.
     pub block_tokens: u32,
-    /// What [`Seen`](crate::Seen) remembers of it; the default if nothing.
+    /// What `Seen` remembers of it; the default if nothing.
     pub past: EndpointPast,
     /// Tokens of the whole prompt.
     pub prompt: Tokens,

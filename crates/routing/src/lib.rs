@@ -3,7 +3,7 @@
 //! The gateway asks it for real requests and the simulator for virtual ones. It does no I/O and
 //! knows no clock and no randomness.
 //!
-//! 1. [`Seen`] says what this gateway remembers of a prompt: how deep it was seen, where it went,
+//! 1. `Seen` says what this gateway remembers of a prompt: how deep it was seen, where it went,
 //!    and which beginning everybody has.
 //!    [`Horizon`] says how far back the memory of an endpoint reaches, where that tells.
 //! 2. [`Ring`] names the home of the first beginning that not everybody has. Every gateway names the
@@ -14,7 +14,7 @@
 //! 5. [`second()`] names another one for a request whose first is slow, if it has as much cached.
 //!
 //! Before it, [`split`] says which of several models a name stands for this time, and [`fair`] whose
-//! request is next when there is not enough for all. [`Policy`] names this way and two plain ones, and
+//! request is next when there is not enough for all. `Policy` names this way and two plain ones, and
 //! [`shadow`] says which of them would have been better, without choosing by them.
 //!
 //! Start at [`choose()`].

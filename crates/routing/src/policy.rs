@@ -1,6 +1,6 @@
 //! Ways to choose that a model can be set to.
 
-use crate::choose::{LOOKS, RoutingChoice, Why, choose};
+use crate::choose::{CANDIDATES, RoutingChoice, Why, choose};
 use crate::endpoint::{Endpoint, RoutingRequest, Weights};
 use crate::ring::{Ring, score};
 use crate::seen::EndpointPast;
@@ -80,7 +80,7 @@ pub fn least_load(
 /// serve goes to any other: if it went to the next, that one would do the work of two.
 pub fn round_robin(endpoints: usize, serves: impl Fn(usize) -> bool, turn: u64) -> Option<usize> {
     let place = |number: u64| (number % endpoints.max(1) as u64) as usize;
-    let draws = (0..LOOKS as u64).map(|number| place(score(turn, number)));
+    let draws = (0..CANDIDATES as u64).map(|number| place(score(turn, number)));
     let tries = std::iter::once(place(turn)).chain(draws).chain(0..endpoints);
     tries.filter(|place| *place < endpoints).find(|place| serves(*place))
 }

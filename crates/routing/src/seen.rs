@@ -44,7 +44,7 @@ impl ObservedMoment {
 pub struct ObservedEndpoints {
     sets: Vec<[Entry; WAYS]>,
     /// Prompts looked at, weighed like the counts: halved once in a round of the hand.
-    looks: u64,
+    prompts: u64,
     /// The next set whose counts are halved.
     hand: usize,
 }
@@ -80,7 +80,7 @@ impl ObservedEndpoints {
     /// A memory of about so many prefixes, 12 bytes each. A prompt of 12,000 tokens takes 20 of them.
     pub fn new(prefixes: usize) -> Self {
         let sets = (prefixes / WAYS).next_power_of_two();
-        Self { sets: vec![[Entry::default(); WAYS]; sets], looks: 0, hand: 0 }
+        Self { sets: vec![[Entry::default(); WAYS]; sets], prompts: 0, hand: 0 }
     }
 
     /// What is remembered of a prompt with these prefixes, for a choice among so many endpoints.
@@ -147,8 +147,8 @@ impl ObservedEndpoints {
         gone: impl Fn(Short, ObservedMoment) -> bool,
     ) -> EndpointPast {
         self.age();
-        self.looks += 1;
-        let often = FEWEST.max(self.looks / (PART * endpoints.max(1) as u64));
+        self.prompts += 1;
+        let often = FEWEST.max(self.prompts / (PART * endpoints.max(1) as u64));
         let mut past = EndpointPast::default();
         let mut leading = true;
         for blocks in depths(prefixes.len()) {
@@ -198,7 +198,7 @@ impl ObservedEndpoints {
             }
             self.hand = (self.hand + 1) % self.sets.len();
             if self.hand == 0 {
-                self.looks /= 2;
+                self.prompts /= 2;
             }
         }
     }

@@ -1,6 +1,6 @@
 //! What holds for every choice.
 
-use crate::choose::LOOKS;
+use crate::choose::CANDIDATES;
 use crate::cost::load;
 use crate::{
     Availability, Endpoint, EndpointPast, ObservedEndpoints, Ring, RoutingChoice, RoutingRequest,
@@ -210,22 +210,22 @@ proptest! {
 }
 
 /// The most endpoints that any of many choices asks about, with its look into the memory.
-fn most_asked(endpoints: &[Endpoint]) -> usize {
+fn most_considered(endpoints: &[Endpoint]) -> usize {
     let ring = Ring::new(endpoints.iter().map(|endpoint| endpoint.key));
     let mut seen = ObservedEndpoints::new(65_536);
     let choices = (0..1_000_u64).map(|key| {
-        let asked = Cell::new(0);
-        let look = |place: usize| {
-            asked.set(asked.get() + 1);
+        let considered = Cell::new(0);
+        let consider = |place: usize| {
+            considered.set(considered.get() + 1);
             endpoints[place]
         };
         // Each prompt comes twice, so that there is one that got it last.
         let prefixes: [u64; 64] = std::array::from_fn(|block| (key / 2) << 8 | block as u64);
         let past = seen.past_of(&prefixes, endpoints.len());
         let ask = RoutingRequest { past, key, ..ask(&prefixes) };
-        let picked = choose(&ring, look, &ask, &WEIGHTS).unwrap();
+        let picked = choose(&ring, consider, &ask, &WEIGHTS).unwrap();
         seen.sent(&prefixes, endpoints[picked.endpoint].key);
-        asked.get()
+        considered.get()
     });
     choices.max().unwrap()
 }
@@ -237,12 +237,12 @@ fn a_choice_asks_about_a_hundred_endpoints_at_most_however_many_there_are() {
             .map(|key| Endpoint { unread: Tokens::new(key * 991 % 5_000), ..idle(key) })
             .collect();
         // One that got it last, 21 probes for its home, the home, and the looks for the least load.
-        let most = most_asked(&endpoints);
-        assert!(most <= 1 + 21 + 1 + LOOKS, "{count}: {most}");
+        let most = most_considered(&endpoints);
+        assert!(most <= 1 + 21 + 1 + CANDIDATES, "{count}: {most}");
         for endpoint in endpoints.iter_mut().step_by(3) {
             endpoint.availability = Availability::Unhealthy;
         }
-        let most = most_asked(&endpoints);
+        let most = most_considered(&endpoints);
         assert!(most <= 100, "{count}, a third of them ill: {most}");
     }
 }

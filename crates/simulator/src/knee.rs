@@ -82,7 +82,7 @@ pub fn fleet(speed: &Speed, trace: &Trace, objectives: &Objectives, replicas: u3
     let may_miss = 1.0 - f64::from(objectives.attainment_per_million.min(1_000_000)) / 1e6;
     if unavoidable > may_miss {
         // Nobody can keep it. What can be kept is what most take alone, and as long again in a queue.
-        one.objectives = alone.kept(objectives, may_miss / 2.0);
+        one.objectives = alone.met_by(objectives, may_miss / 2.0);
     }
     let most = (may_miss * judged) as usize;
     let fits = |rate: f64| one.at_rate(rate, most).filter(|ran| ran.missed <= most);
@@ -112,16 +112,16 @@ pub fn fleet(speed: &Speed, trace: &Trace, objectives: &Objectives, replicas: u3
 
 /// Those that are put through, in their order: prompts that begin alike come close together.
 fn chosen<'a>(trace: &'a Trace, speed: &Speed, replicas: u32) -> Vec<&'a Request> {
-    let wanted = REQUESTS * replicas.div_ceil(2) as usize;
+    let count = REQUESTS * replicas.div_ceil(2) as usize;
     let room = u64::from(speed.settings.blocks) * u64::from(speed.settings.block_tokens);
     let fits = |one: &&Request| u64::from(one.prompt.max(1)) + u64::from(one.output.max(1)) <= room;
     let all: Vec<&Request> = trace.requests.iter().filter(fits).collect();
     if trace.block_tokens > 0 || all.len() < 2 {
-        return all.into_iter().take(wanted).collect();
+        return all.into_iter().take(count).collect();
     }
     // Every so many-th, so that all of the traffic is in it; round and round if it is short.
-    let stride = (all.len() as f64 / wanted as f64).max(1.0);
-    (0..wanted).map(|n| all[(n as f64 * stride) as usize % all.len()]).collect()
+    let stride = (all.len() as f64 / count as f64).max(1.0);
+    (0..count).map(|n| all[(n as f64 * stride) as usize % all.len()]).collect()
 }
 
 struct Trial<'a> {
@@ -149,7 +149,7 @@ struct Ran {
 
 impl Ran {
     /// Objectives that all but so many keep with some room.
-    fn kept(&self, wanted: &Objectives, may_miss: f64) -> Objectives {
+    fn met_by(&self, objectives: &Objectives, may_miss: f64) -> Objectives {
         let longest = |which: usize| {
             let mut times: Vec<f64> = self.times.iter().map(|one| one[which]).collect();
             times.sort_by(f64::total_cmp);
@@ -157,9 +157,9 @@ impl Ran {
             Micros::new((AS_LONG_AGAIN * times[place] * 1e6) as u64)
         };
         Objectives {
-            first_token: wanted.first_token.map(|limit| limit.max(longest(0))),
-            between_tokens: wanted.between_tokens.map(|limit| limit.max(longest(1))),
-            ..*wanted
+            first_token: objectives.first_token.map(|limit| limit.max(longest(0))),
+            between_tokens: objectives.between_tokens.map(|limit| limit.max(longest(1))),
+            ..*objectives
         }
     }
 }

@@ -23,4 +23,5 @@ pub mod scenario;
 pub mod score;
 pub mod seconds;
 pub mod traffic;
+pub mod training;
 pub mod tune;

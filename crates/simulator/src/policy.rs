@@ -19,7 +19,7 @@ pub trait ScalingPolicy {
 
     /// Whether it looks at the snapshot. Who goes by readings alone is shown an empty one: to draw it is most of the work
     /// of a replay.
-    fn looks_at_snapshot(&self) -> bool {
+    fn reads_snapshot(&self) -> bool {
         true
     }
 

@@ -11,6 +11,12 @@ pub struct Outcome {
     pub gpu_seconds: f64,
     /// Accelerator time lent to training.
     pub lent_gpu_seconds: f64,
+    /// Accelerator time that no replica had.
+    pub idle_gpu_seconds: f64,
+    /// Accelerator time in which runs trained that borrow whole, without what was thrown away.
+    pub trained_gpu_seconds: f64,
+    /// Loans that were taken back from them.
+    pub take_backs: u32,
     /// How long the scored part lasted.
     pub scored: Seconds,
 }

@@ -128,9 +128,9 @@ impl Running {
             return Replicas::new(current);
         }
         self.due = now + self.law.interval() * 0.99;
-        let wanted = self.law.desired(now, &reading, current);
-        self.ordered = Some(wanted);
-        Replicas::new(wanted)
+        let desired = self.law.desired(now, &reading, current);
+        self.ordered = Some(desired);
+        Replicas::new(desired)
     }
 }
 

@@ -1,6 +1,6 @@
 //! Which law decides for a model, chosen by replaying the traffic that it had.
 //!
-//! A [`Tuner`] keeps a record of each model's work. From time to time a [`Trial`] replays it under every law, the
+//! A [`Tuner`] keeps a record of each model's work. From time to time a `Trial` replays it under every law, the
 //! governor's own at several settings and those of others, and the cheapest that keeps the objective with a margin
 //! decides from then on. Real misses have the last word: a law under which too many miss is set aside for a week.
 //!

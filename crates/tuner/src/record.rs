@@ -16,12 +16,12 @@ const LONGEST: usize = 7 * 24 * 240;
 /// Gaps up to this many looks are filled with what came last; longer ones are left out.
 const LONGEST_GAP: usize = 4;
 /// How fast the mean of what is in flight follows: ten minutes.
-const MEAN_LOOKS: f64 = 40.0;
+const MEAN_TICKS: f64 = 40.0;
 
 /// The work of a model as it came.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Record {
-    looks: VecDeque<Look>,
+    ticks: VecDeque<Tick>,
     seen_at: Option<Timestamp>,
     misses: Option<Misses>,
     /// Looks ever taken down.
@@ -32,7 +32,7 @@ pub(crate) struct Record {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Look {
+struct Tick {
     work: f32,
     /// The busiest five seconds over the mean.
     burst: f32,
@@ -56,18 +56,18 @@ impl Record {
         };
         let burst = burst.clamp(1.0, PARTS as f64) as f32;
         let (judged, missed) = self.judged(model.misses.fresh());
-        let look = Look { work: measured.work as f32, burst, judged, missed };
+        let tick = Tick { work: measured.work as f32, burst, judged, missed };
         let gap = (apart / STEP_S).round().max(1.0) as usize;
         let filled = if gap <= LONGEST_GAP { gap } else { 1 };
         for n in 0..filled {
-            let counted = if n == 0 { look } else { Look { judged: 0.0, missed: 0.0, ..look } };
-            self.looks.push_back(counted);
+            let counted = if n == 0 { tick } else { Tick { judged: 0.0, missed: 0.0, ..tick } };
+            self.ticks.push_back(counted);
             self.count += 1;
         }
-        while self.looks.len() > LONGEST {
-            self.looks.pop_front();
+        while self.ticks.len() > LONGEST {
+            self.ticks.pop_front();
         }
-        let follow = 1.0 / MEAN_LOOKS.min(self.count as f64);
+        let follow = 1.0 / MEAN_TICKS.min(self.count as f64);
         self.work += follow * (measured.work - self.work);
         self.in_flight += follow * (in_flight(model) - self.in_flight);
     }
@@ -84,16 +84,16 @@ impl Record {
 
     /// The share of requests that missed from so long after the beginning on; `None` where none was judged.
     pub(crate) fn missed(&self, from: Seconds) -> Option<f64> {
-        let looks = self.looks.iter().skip((from.get() / STEP_S) as usize);
-        let sum = looks.fold((0.0, 0.0), |(judged, missed), look| {
-            (judged + f64::from(look.judged), missed + f64::from(look.missed))
+        let ticks = self.ticks.iter().skip((from.get() / STEP_S) as usize);
+        let sum = ticks.fold((0.0, 0.0), |(judged, missed), tick| {
+            (judged + f64::from(tick.judged), missed + f64::from(tick.missed))
         });
         (sum.0 > 0.0).then(|| sum.1 / sum.0)
     }
 
     /// How much there is.
     pub(crate) fn length(&self) -> Seconds {
-        Seconds(STEP_S * self.looks.len() as f64)
+        Seconds(STEP_S * self.ticks.len() as f64)
     }
 
     /// How long a unit of work takes, by what is in flight; `None` before there was any.
@@ -104,11 +104,11 @@ impl Record {
 
     /// As a flow of requests, so many to a unit of work.
     pub(crate) fn load(&self, requests_per_work: f64) -> FlowLoad {
-        let mut requests = Vec::with_capacity(PARTS * self.looks.len());
-        for (index, look) in self.looks.iter().enumerate() {
-            let even = f64::from(look.work) * requests_per_work * STEP_S / PARTS as f64;
+        let mut requests = Vec::with_capacity(PARTS * self.ticks.len());
+        for (index, tick) in self.ticks.iter().enumerate() {
+            let even = f64::from(tick.work) * requests_per_work * STEP_S / PARTS as f64;
             // A burst is told for half a minute: it came in one of two looks.
-            let burst = if index % 2 == 0 { f64::from(look.burst) } else { 1.0 };
+            let burst = if index % 2 == 0 { f64::from(tick.burst) } else { 1.0 };
             let rest = (PARTS as f64 - burst) / (PARTS - 1) as f64;
             requests.push((burst * even) as f32);
             requests.extend((1..PARTS).map(|_| (rest * even) as f32));
@@ -119,14 +119,14 @@ impl Record {
 
     /// The mean work.
     pub(crate) fn mean(&self) -> f64 {
-        let sum: f64 = self.looks.iter().map(|look| f64::from(look.work)).sum();
-        sum / self.looks.len().max(1) as f64
+        let sum: f64 = self.ticks.iter().map(|tick| f64::from(tick.work)).sum();
+        sum / self.ticks.len().max(1) as f64
     }
 
     /// The mean work of the first ten minutes.
     pub(crate) fn begins_at(&self) -> f64 {
-        let first = self.looks.len().min(MEAN_LOOKS as usize);
-        let sum: f64 = self.looks.iter().take(first).map(|look| f64::from(look.work)).sum();
+        let first = self.ticks.len().min(MEAN_TICKS as usize);
+        let sum: f64 = self.ticks.iter().take(first).map(|tick| f64::from(tick.work)).sum();
         sum / first.max(1) as f64
     }
 }

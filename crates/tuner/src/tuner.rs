@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 /// Before this much of a record a replay says little: of half an hour, half of the choices were worse than none.
 const FIRST_S: f64 = 7_200.0;
 /// Each trial is made when the record is twice as long as for the one before, and then daily.
-const DAY_LOOKS: u64 = (86_400.0 / STEP_S) as u64;
+const DAY_TICKS: u64 = (86_400.0 / STEP_S) as u64;
 /// How long a law under which too many missed is set aside.
 const BARRED: Micros = Micros::from_minutes(7 * 24 * 60);
 /// Fewer misses than this show nothing.
@@ -83,7 +83,7 @@ impl Tuner {
     ) -> Option<LawTrial> {
         self.models.iter_mut().find_map(|(id, tuned)| {
             let count = tuned.record.count;
-            let again = count >= 2 * tuned.tried_at || count >= tuned.tried_at + DAY_LOOKS;
+            let again = count >= 2 * tuned.tried_at || count >= tuned.tried_at + DAY_TICKS;
             (again && tuned.record.length().get() >= FIRST_S).then_some(())?;
             let model = snapshot.models.get(id)?;
             let measured = memory.measured(id, model)?;

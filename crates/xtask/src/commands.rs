@@ -2,7 +2,8 @@
 
 use crate::programs::{self, ACCURACY, BENCH};
 use crate::{
-    charts, checkout, ci, cluster, e2e, engines, figures_table, fuzz, house, image, tidy, trust,
+    charts, checkout, ci, cluster, e2e, engines, figures_table, fuzz, heartbeat, house, image,
+    tidy, trust,
 };
 use anyhow::Result;
 use clap::Parser;
@@ -50,6 +51,9 @@ enum Task {
     },
     /// Get and build real inference engines and their models, for tests
     Engines(engines::Args),
+    /// The Python package of training runs: its tests, its cost, and a run that is killed
+    #[command(subcommand)]
+    Heartbeat(heartbeat::Command),
     /// Run the stories on a real cluster
     E2e(e2e::Args),
     /// Run the fuzz targets
@@ -98,6 +102,7 @@ pub(crate) fn run() -> Result<ExitCode> {
         Task::Image { for_tests: true, .. } => image::build_for_tests(&root).map(drop)?,
         Task::Image { figure, .. } => image::build(&root, figure).map(drop)?,
         Task::Engines(args) => engines::run(&root, &args)?,
+        Task::Heartbeat(command) => heartbeat::run(&root, &command)?,
         Task::E2e(args) => e2e::run(&root, &args).map(drop)?,
         Task::Fuzz(args) => fuzz::run(&root, &args)?,
         Task::Trust(command) => trust::run(&root, &command)?,

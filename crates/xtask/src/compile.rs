@@ -123,9 +123,9 @@ mod tests {
     #[test]
     fn a_program_that_ends_badly_without_a_word_is_no_success() {
         assert!(all_pass(Command::new("false").arg("x")).is_err());
-        let mut says = Command::new("sh");
-        says.args(["-c", r#"echo '{"type":"test","event":"failed","name":"a"}'"#]);
-        let error = all_pass(&mut says).unwrap_err().to_string();
+        let mut failing = Command::new("sh");
+        failing.args(["-c", r#"echo '{"type":"test","event":"failed","name":"a"}'"#]);
+        let error = all_pass(&mut failing).unwrap_err().to_string();
         assert_eq!(error, "1 failed: a");
     }
 }

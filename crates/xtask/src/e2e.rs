@@ -1,6 +1,7 @@
 //! Runs the stories of `crates/e2e` on a real cluster: ours, or any other by its kubeconfig.
 //!
-//! A story that needs llama-server has `llama` in its name: where there is none, those are left out.
+//! A story that needs llama-server has `llama` in its name, one that needs PyTorch `torch`: where there is none, those are
+//! left out.
 
 use crate::compile::TimedTest;
 use crate::{cluster, compile, engines, figures, image, process, tools};
@@ -26,6 +27,9 @@ pub(crate) struct Args {
     /// Build no llama-server: take the one that is there, or Debian's, or leave its stories out
     #[arg(long)]
     quick: bool,
+    /// Leave out stories that take minutes with the cluster for themselves
+    #[arg(long)]
+    brief: bool,
     /// Program that stories start instead of the one that is built: an optimised one for figures of time
     #[arg(long, value_name = "FILE")]
     program: Option<PathBuf>,
@@ -42,6 +46,7 @@ impl Args {
             llama: engines::IMAGE.into(),
             figure: false,
             quick: true,
+            brief: true,
             program: None,
             story: None,
         }
@@ -92,17 +97,42 @@ fn elsewhere(root: &Path, kubeconfig: &Path) -> Result<Command> {
 fn on_our_own(root: &Path, args: &Args, built: &image::Built) -> Result<Command> {
     let layout = cluster::ensure_up(root)?;
     cluster::load_image(&layout, &built.archive)?;
-    let mut filter = "package(flyball-e2e)";
+    cluster::load_image(&layout, &image::shell()?)?;
+    let mut filter = "package(flyball-e2e)".to_owned();
     match llama(root, args) {
         Ok(archive) => cluster::load_image(&layout, &archive)?,
         Err(why) if args.quick => {
             eprintln!("e2e: skipped: stories that need llama-server, because {why:#}");
-            filter = "package(flyball-e2e) and not test(llama)";
+            filter += " and not test(llama)";
         }
         Err(error) => return Err(error),
     }
-    let mut stories = compile::nextest(root, filter)?;
+    let training = match args.brief {
+        true => None,
+        false => engines::training(root, !args.quick)?,
+    };
+    match &training {
+        None if args.brief => {
+            let how = "`cargo xtask e2e loans` and `cargo xtask e2e torch` run them";
+            eprintln!(
+                "e2e: skipped: stories of loans and of PyTorch, which take minutes alone; {how}"
+            );
+            filter += " and not test(/::(loans|torch)::/)";
+        }
+        Some(parts) => cluster::load_image(&layout, &parts.archive)?,
+        None => {
+            let how = "`cargo xtask heartbeat faults` downloads it";
+            eprintln!("e2e: skipped: stories that need PyTorch, which is not in the cache; {how}");
+            filter += " and not test(torch)";
+        }
+    }
+    let mut stories = compile::nextest(root, &filter)?;
+    if let Some(parts) = training {
+        stories.env("FLYBALL_E2E_TRAINING", parts.volume);
+        stories.env("FLYBALL_E2E_PYTHON_IMAGE", engines::PYTHON_IMAGE);
+    }
     stories.env("FLYBALL_E2E_KUBECONFIG", layout.kubeconfig());
+    stories.env("FLYBALL_E2E_SHELL", image::SHELL);
     // What our accounts asked for is held against what the chart gives them.
     stories.env("FLYBALL_E2E_AUDIT", layout.audit_log());
     // Lets a story take Kueue away and put it back.
@@ -116,6 +146,10 @@ fn on_our_own(root: &Path, args: &Args, built: &image::Built) -> Result<Command>
     if let Some(pid) = cluster::second_kubelet_pid()? {
         stories.env("FLYBALL_E2E_KUBELET_PID", pid.to_string());
     }
+    // One takes whole nodes away: their kubelets, and what pods of its own run.
+    let kubelets = cluster::kubelets()?.into_iter().map(|(node, pid)| format!("{node}={pid}"));
+    stories.env("FLYBALL_E2E_KUBELETS", kubelets.collect::<Vec<_>>().join(","));
+    stories.env("FLYBALL_E2E_CGROUP", cluster::cgroup());
     // Where pods and the API server reach what stories start here.
     stories.env("FLYBALL_E2E_HOST", cluster::HOST);
     // One of them asks with the official client.

@@ -16,9 +16,9 @@ const TARGETS: [&str; 7] =
     ["api_key", "body_scanner", "config", "key_set", "request_head", "sse_relay", "token"];
 
 /// Bytes of the kept corpus of one target: a clone of the repository must stay small.
-const KEPT_BYTES: u64 = 200_000;
+const MAX_BYTES: u64 = 200_000;
 /// And its files, taken evenly from the short ones to the long ones.
-const KEPT_FILES: usize = 300;
+const MAX_FILES: usize = 300;
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -92,10 +92,10 @@ pub(crate) fn briefly(root: &Path) -> Result<Option<String>> {
 }
 
 fn chosen(target: Option<&str>) -> Result<Vec<&'static str>> {
-    let Some(wanted) = target else { return Ok(TARGETS.to_vec()) };
-    match TARGETS.into_iter().find(|name| *name == wanted) {
+    let Some(named) = target else { return Ok(TARGETS.to_vec()) };
+    match TARGETS.into_iter().find(|name| *name == named) {
         Some(found) => Ok(vec![found]),
-        None => bail!("there is no target `{wanted}`\n\nhint: they are {}", TARGETS.join(", ")),
+        None => bail!("there is no target `{named}`\n\nhint: they are {}", TARGETS.join(", ")),
     }
 }
 
@@ -181,10 +181,10 @@ impl Fuzz {
         }
         // Small inputs first: they are worth most per byte.
         files.sort();
-        let (step, mut bytes) = (files.len().div_ceil(KEPT_FILES).max(1), 0);
+        let (step, mut bytes) = (files.len().div_ceil(MAX_FILES).max(1), 0);
         for (length, name) in files.into_iter().step_by(step) {
             bytes += length;
-            if bytes > KEPT_BYTES {
+            if bytes > MAX_BYTES {
                 break;
             }
             fs::copy(fresh.join(&name), corpus.join(&name))?;

@@ -5,11 +5,15 @@ use crate::figures::{self, FigureTarget, Op};
 use crate::oci::{self, Image};
 use crate::{checkout, compile, process};
 use anyhow::{Context, Result, bail};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The name that test pods ask for.
 pub(crate) const NAME: &str = "flyball.test/flyball:dev";
+
+/// The name of the image with a shell.
+pub(crate) const SHELL: &str = "flyball.test/shell:dev";
 const LIMIT_MEGABYTES: f64 = 40.0;
 const TARGET: &str = "x86_64-unknown-linux-musl";
 
@@ -38,11 +42,40 @@ pub(crate) fn of_program(program: PathBuf) -> Result<Built> {
     let linked = process::read(Command::new("ldd").arg(&program))?;
     let mut files = vec![(stripped, "/flyball".to_owned())];
     files.extend(libraries(&linked).map(|path| (PathBuf::from(path), path.to_owned())));
-    let image = Image { name: NAME.into(), files, entrypoint: vec!["/flyball".into()] };
+    let image = Image {
+        name: NAME.into(),
+        files,
+        entrypoint: vec!["/flyball".into()],
+        environment: Vec::new(),
+    };
     oci::write_archive(&image, &archive)?;
     let megabytes = std::fs::metadata(&archive)?.len() as f64 / 1e6;
     eprintln!("image: {NAME} for tests, {megabytes:.1} MB, {}", archive.display());
     Ok(Built { program, archive })
+}
+
+/// An image with this machine's shell, `date` and `sleep`: a run that takes steps and reports them needs no more.
+pub(crate) fn shell() -> Result<PathBuf> {
+    let folder = checkout::cache()?.join("image");
+    std::fs::create_dir_all(&folder)?;
+    let mut files: BTreeMap<String, PathBuf> = BTreeMap::new();
+    for (program, place) in
+        [("/bin/dash", "/bin/sh"), ("/bin/date", "/bin/date"), ("/bin/sleep", "/bin/sleep")]
+    {
+        let linked = process::read(Command::new("ldd").arg(program))?;
+        files.extend(libraries(&linked).map(|path| (path.to_owned(), PathBuf::from(path))));
+        files.insert(place.to_owned(), PathBuf::from(program));
+    }
+    let files = files.into_iter().map(|(place, file)| (file, place)).collect();
+    let image = Image {
+        name: SHELL.into(),
+        files,
+        entrypoint: vec!["/bin/sh".into()],
+        environment: Vec::new(),
+    };
+    let archive = folder.join("shell-for-tests.tar");
+    oci::write_archive(&image, &archive)?;
+    Ok(archive)
 }
 
 /// The files that `ldd` names: `libc.so.6 => /lib/libc.so.6 (0x…)`, and the loader by itself.

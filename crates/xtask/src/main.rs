@@ -12,6 +12,7 @@ mod e2e;
 mod engines;
 mod figures_table;
 mod fuzz;
+mod heartbeat;
 mod house;
 mod image;
 mod oci;
@@ -20,7 +21,7 @@ mod tidy;
 mod tools;
 mod trust;
 
-use flyball_figures::{checkout, errors, figures, parallel, process};
+use flyball_figures::{checkout, errors, figures, page, parallel, process};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {

@@ -19,6 +19,8 @@ pub(crate) struct Image {
     /// Files on this machine and their absolute places in the image.
     pub(crate) files: Vec<(PathBuf, String)>,
     pub(crate) entrypoint: Vec<String>,
+    /// `NAME=value`.
+    pub(crate) environment: Vec<String>,
 }
 
 /// Writes `image` to `archive`, in the form that `ctr images import` and `skopeo` read.
@@ -27,7 +29,7 @@ pub(crate) fn write_archive(image: &Image, archive: &Path) -> Result<()> {
     let config = Blob::new(serde_json::to_vec(&json!({
         "architecture": "amd64",
         "os": "linux",
-        "config": { "User": format!("{USER}:{USER}"), "Entrypoint": image.entrypoint },
+        "config": { "User": format!("{USER}:{USER}"), "Entrypoint": image.entrypoint, "Env": image.environment },
         "rootfs": { "type": "layers", "diff_ids": [layer.digest] },
     }))?);
     let manifest = Blob::new(serde_json::to_vec(&json!({
@@ -118,6 +120,7 @@ mod tests {
             name: "flyball.test/x:v1".into(),
             files: vec![(program, "/x".into())],
             entrypoint: vec!["/x".into()],
+            environment: Vec::new(),
         };
         let (first, second) = (folder.path().join("1.tar"), folder.path().join("2.tar"));
         write_archive(&image, &first).unwrap();

@@ -16,6 +16,36 @@ charts` holds that it has one.
 - apiGroups: [flyball.dev]
   resources: [tenants/status]
   verbs: [patch]
+# list: all at the start; watch: changes.
+- apiGroups: [flyball.dev]
+  resources: [trainingruns]
+  verbs: [list, watch]
+# patch: how far it is, what it costs, and where it should be.
+- apiGroups: [flyball.dev]
+  resources: [trainingruns/status]
+  verbs: [patch]
+# list: all at the start; watch: what a TrainingRun names, that it runs, waits or has ended.
+- apiGroups: [jobset.x-k8s.io]
+  resources: [jobsets]
+  verbs: [list, watch]
+# list, watch: the same for Jobs of Kubernetes.
+- apiGroups: [batch]
+  resources: [jobs]
+  verbs: [list, watch]
+# list, watch: the same for Kubeflow Trainer.
+- apiGroups: [trainer.kubeflow.org]
+  resources: [trainjobs]
+  verbs: [list, watch]
+# list, watch: whether Kueue has admitted it, and whether it took its machines away.
+- apiGroups: [kueue.x-k8s.io]
+  resources: [workloads]
+  verbs: [list, watch]
+{{- if .Values.rbac.runLogs }}
+# get: heartbeats in the log of a run, where its TrainingRun says `heartbeat: Log`.
+- apiGroups: [""]
+  resources: [pods/log]
+  verbs: [get]
+{{- end }}
 # get: asked for by `flyball check`, and no more than a list; list: all at the start; watch: replicas that
 # come, get ready and go.
 - apiGroups: [""]
@@ -72,6 +102,14 @@ charts` holds that it has one.
 - apiGroups: [policy]
   resources: [poddisruptionbudgets]
   verbs: [create, patch]
+# create: the JobSet of a TrainingRun with a `job`; patch: where it runs. It goes with its TrainingRun.
+- apiGroups: [jobset.x-k8s.io]
+  resources: [jobsets]
+  verbs: [create, patch]
+# patch: that Kueue takes the machines of such a JobSet back, and that it may give it others.
+- apiGroups: [kueue.x-k8s.io]
+  resources: [workloads]
+  verbs: [patch]
 {{- end }}
 {{- end -}}
 

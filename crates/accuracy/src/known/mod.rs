@@ -50,22 +50,22 @@ pub(crate) struct Args {
 pub(crate) fn run(root: &Path, args: &Args) -> Result<()> {
     let folder = root.join(FOLDER);
     let all = rows::read(&folder)?;
-    let asked: Vec<Row> = all
+    let rows: Vec<Row> = all
         .iter()
         .filter(|row| row.is_askable() && args.only.as_ref().is_none_or(|id| *id == row.id))
         .cloned()
         .collect();
-    ensure!(!asked.is_empty(), "no row that can be asked has this id");
-    let kept = folder.join("before.csv");
+    ensure!(!rows.is_empty(), "no row that can be asked has this id");
+    let stored = folder.join("before.csv");
     if let Some(older) = &args.before {
-        before::write(&kept, &answers(root, older, &asked))?;
+        before::write(&stored, &answers(root, older, &rows))?;
     }
     let binary = match &args.bin {
         Some(binary) => binary.clone(),
         None => beside()?,
     };
-    let scored = answers(root, &binary, &asked);
-    let before = before::read(&kept)?;
+    let scored = answers(root, &binary, &rows);
+    let before = before::read(&stored)?;
     if args.only.is_some() {
         print!("{}", one_by_one(&scored));
         return Ok(());
@@ -84,7 +84,7 @@ pub(crate) fn run(root: &Path, args: &Args) -> Result<()> {
     }
     let questions = questions::section(root, &folder, &binary)?;
     let path = root.join(PAGE);
-    let text = page::page(&scored, &before, all.len() - asked.len(), &questions);
+    let text = page::page(&scored, &before, all.len() - rows.len(), &questions);
     fs::write(&path, text).with_context(|| format!("writing {PAGE}"))?;
     if args.figure { record(&independent, unwarned) } else { Ok(()) }
 }

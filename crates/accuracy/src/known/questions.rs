@@ -54,9 +54,9 @@ pub(super) fn section(root: &Path, folder: &Path, binary: &Path) -> Result<Strin
 fn answer(root: &Path, binary: &Path, command: &str) -> Result<String> {
     let mut words = command.split_whitespace();
     ensure!(words.next() == Some("flyball"), "`{command}` does not begin with flyball");
-    let mut asked = Command::new(binary);
-    asked.current_dir(root).args(words).stdin(Stdio::null());
-    let output = process::apart(&mut asked).output().with_context(|| command.to_owned())?;
+    let mut command_run = Command::new(binary);
+    command_run.current_dir(root).args(words).stdin(Stdio::null());
+    let output = process::apart(&mut command_run).output().with_context(|| command.to_owned())?;
     ensure!(
         matches!(output.status.code(), Some(0 | 1)),
         "`{command}` ended with {}: {}",

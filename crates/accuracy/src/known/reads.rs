@@ -66,7 +66,7 @@ fn fit(reads: &str, json: &Value) -> Result<Answer> {
 
 fn training(reads: &str, json: &Value) -> Result<Answer> {
     if reads == "changes: FP8" {
-        return Ok(said_with_its_count(json));
+        return Ok(stated_with_its_count(json));
     }
     let choices = json["choices"].as_array().context("the answer has no choices")?;
     let first = choices.first().context("nothing was chosen")?;
@@ -104,21 +104,21 @@ fn training(reads: &str, json: &Value) -> Result<Answer> {
 }
 
 /// Whether the line about FP8 says of how many accelerators it speaks.
-fn said_with_its_count(json: &Value) -> Answer {
+fn stated_with_its_count(json: &Value) -> Answer {
     let changes = json["changes"].as_array().into_iter().flatten();
     let fp8 = changes.into_iter().find(|change| change["what"] == "FP8");
     let count = fp8
         .and_then(|change| change["then"].as_str())
         .and_then(|then| then.split(" x ").next().and_then(|count| count.parse::<u32>().ok()));
-    let said = if count.is_some() { "the same count, or the count is said" } else { "no count" };
-    Answer::Words(vec![said.to_owned()])
+    let stated = if count.is_some() { "the same count, or the count is said" } else { "no count" };
+    Answer::Words(vec![stated.to_owned()])
 }
 
 /// What the answer warns of: in words of its own, or by resting on a datasheet, which its page says.
 fn warnings(json: &Value) -> Vec<String> {
     let first = &json["choices"][0];
-    let said = [&json["warnings"], &first["warnings"]];
-    let mut found: Vec<String> = said
+    let both = [&json["warnings"], &first["warnings"]];
+    let mut found: Vec<String> = both
         .into_iter()
         .flat_map(|list| list.as_array().into_iter().flatten())
         .filter_map(|warning| warning.as_str().map(str::to_owned))

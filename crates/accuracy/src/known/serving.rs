@@ -51,14 +51,16 @@ fn time_per_token(at: &Value) -> Result<[f64; 3]> {
 
 /// The choice or point with this layout; without one that was asked for, with the layout that was run; and
 /// if that is not there, the first choice.
-fn choice<'a>(json: &'a Value, asked: Option<&str>, run: &str) -> Result<&'a Value> {
+fn choice<'a>(json: &'a Value, requested: Option<&str>, run: &str) -> Result<&'a Value> {
     // A split by one is not written where the attention is copied.
     let plain = |layout: &str| layout.replace("TP1 DP", "DP");
     let cut = |layout: &str| {
         every(json).find(|one| one["layout"].as_str().is_some_and(|cut| cut == plain(layout)))
     };
-    match asked {
-        Some(asked) => cut(asked).with_context(|| format!("{asked} is not among the layouts")),
+    match requested {
+        Some(requested) => {
+            cut(requested).with_context(|| format!("{requested} is not among the layouts"))
+        }
         None => cut(run).or_else(|| every(json).next()).context("nothing was chosen"),
     }
 }

@@ -76,12 +76,12 @@ const PULL: f64 = 0.005;
 const HOST_PULL: f64 = 1.0;
 
 /// A row with its question made ready, because a fit asks it thousands of times.
-pub(super) struct Asked {
+pub(super) struct RowQuestion {
     pub(super) row: Row,
     pub(super) question: Question,
 }
 
-impl Asked {
+impl RowQuestion {
     pub(super) fn new(row: Row) -> Self {
         Self { question: Question::new(&row), row }
     }
@@ -103,7 +103,7 @@ struct Places {
 }
 
 impl Places {
-    fn of(rows: &[&Asked]) -> Self {
+    fn of(rows: &[&RowQuestion]) -> Self {
         let engines: BTreeSet<Engine> = rows.iter().map(|one| one.row.engine).collect();
         let accelerators: BTreeSet<&str> = rows.iter().map(|one| one.row.part()).collect();
         Self {
@@ -172,17 +172,17 @@ fn factors(values: &[f64], (engine, part): (usize, usize)) -> Factors {
 }
 
 /// One over the root of the rows in a series, with mean 1 within each of the two kinds of row.
-fn weights(rows: &[&Asked]) -> Vec<f64> {
+fn weights(rows: &[&RowQuestion]) -> Vec<f64> {
     let mut of_series: BTreeMap<(bool, &str), f64> = BTreeMap::new();
-    let key = |one: &'_ &Asked| (one.row.saturated(), one.row.series.clone());
+    let key = |one: &'_ &RowQuestion| (one.row.saturated(), one.row.series.clone());
     let keys: Vec<(bool, String)> = rows.iter().map(key).collect();
     for (kind, series) in &keys {
         *of_series.entry((*kind, series)).or_default() += 1.0;
     }
     let raw: Vec<f64> =
         keys.iter().map(|(kind, series)| of_series[&(*kind, series.as_str())].powf(-0.5)).collect();
-    let mean = |wanted: bool| {
-        let of = keys.iter().zip(&raw).filter(|((kind, _), _)| *kind == wanted);
+    let mean = |saturated: bool| {
+        let of = keys.iter().zip(&raw).filter(|((kind, _), _)| *kind == saturated);
         let (sum, count) = of.fold((0.0, 0.0), |(sum, count), (_, one)| (sum + one, count + 1.0));
         sum / f64::max(count, 1.0)
     };
@@ -191,7 +191,7 @@ fn weights(rows: &[&Asked]) -> Vec<f64> {
 }
 
 /// The coefficients that these rows ask for.
-pub(super) fn calibrate(rows: &[&Asked]) -> Coefficients {
+pub(super) fn calibrate(rows: &[&RowQuestion]) -> Coefficients {
     let places = Places::of(rows);
     let owners: Vec<(usize, usize)> = rows.iter().map(|one| places.owners(&one.row)).collect();
     let logs: Vec<f64> = rows.iter().map(|one| one.row.measured.ln()).collect();

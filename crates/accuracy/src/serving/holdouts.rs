@@ -1,6 +1,6 @@
 //! Predicting rows from the others.
 
-use super::calibrate::{Asked, calibrate};
+use super::calibrate::{RowQuestion, calibrate};
 use super::rows::Row;
 use flyball_figures::quantile::quantile;
 use flyball_perf::coefficients::Coefficients;
@@ -47,14 +47,14 @@ impl Left {
 /// Rows by what they are for.
 pub(super) struct Sorted {
     /// Latencies that are fitted and held out in turn.
-    pub(super) latency: Vec<Asked>,
+    pub(super) latency: Vec<RowQuestion>,
     /// Throughputs that are fitted.
-    pub(super) saturated: Vec<Asked>,
+    pub(super) saturated: Vec<RowQuestion>,
     /// Throughputs of an older version of the engine, never fitted.
-    pub(super) older: Vec<Asked>,
+    pub(super) older: Vec<RowQuestion>,
     /// Open loops, never fitted.
-    pub(super) open: Vec<Asked>,
-    pub(super) sealed: Vec<Asked>,
+    pub(super) open: Vec<RowQuestion>,
+    pub(super) sealed: Vec<RowQuestion>,
 }
 
 impl Sorted {
@@ -74,14 +74,14 @@ impl Sorted {
                 suite if suite.starts_with("aiconfigurator") => &mut sorted.latency,
                 _ => &mut sorted.open,
             };
-            to.push(Asked::new(row));
+            to.push(RowQuestion::new(row));
         }
         sorted
     }
 
     /// Calibrates on the rows that count: all in the open but for quarantined families.
     pub(super) fn calibrated(&self, quarantined: &BTreeSet<String>) -> Coefficients {
-        let counts = |one: &&Asked| !quarantined.contains(&one.row.family);
+        let counts = |one: &&RowQuestion| !quarantined.contains(&one.row.family);
         calibrate(&self.latency.iter().filter(counts).chain(&self.saturated).collect::<Vec<_>>())
     }
 
@@ -107,8 +107,9 @@ impl Sorted {
         group: &str,
         quarantined: &BTreeSet<String>,
     ) -> Coefficients {
-        let counts =
-            |one: &&Asked| left.key(&one.row) != group && !quarantined.contains(&one.row.family);
+        let counts = |one: &&RowQuestion| {
+            left.key(&one.row) != group && !quarantined.contains(&one.row.family)
+        };
         let saturated = self
             .saturated
             .iter()
@@ -152,7 +153,7 @@ const ONE_SIDED: f64 = 0.9;
 const FEWEST: usize = 3;
 
 /// The families to quarantine, by errors of a series hold-out fitted on all rows.
-pub(super) fn quarantine(rows: &[Asked], predicted: &[f64]) -> Vec<Quarantined> {
+pub(super) fn quarantine(rows: &[RowQuestion], predicted: &[f64]) -> Vec<Quarantined> {
     let mut families: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
     for (one, predicted) in rows.iter().zip(predicted) {
         let error = (predicted / one.row.measured).ln();

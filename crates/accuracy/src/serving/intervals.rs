@@ -1,6 +1,6 @@
 //! How wide predictions are, from errors on rows that were held out.
 
-use super::calibrate::Asked;
+use super::calibrate::RowQuestion;
 use super::holdouts::Left;
 use super::scored::Scored;
 use flyball_figures::quantile::quantile;
@@ -105,17 +105,18 @@ pub(super) fn measure(scored: &Scored) -> Measured {
 fn latency_rungs(
     scored: &Scored,
     moe: bool,
-    ratio: &dyn Fn(&Asked, Left, usize) -> Option<f64>,
+    ratio: &dyn Fn(&RowQuestion, Left, usize) -> Option<f64>,
 ) -> [Errors; 3] {
     let mut rungs: [Errors; 3] = Default::default();
     let rows = &scored.sorted.latency;
-    let seen =
-        |keep: &dyn Fn(&Asked) -> bool| rows.iter().filter(|other| scored.clean(other)).any(keep);
+    let seen = |keep: &dyn Fn(&RowQuestion) -> bool| {
+        rows.iter().filter(|other| scored.clean(other)).any(keep)
+    };
     for (place, one) in rows.iter().enumerate() {
         if one.row.moe() != moe || !scored.clean(one) {
             continue;
         }
-        let same = |other: &Asked| {
+        let same = |other: &RowQuestion| {
             other.row.part() == one.row.part() && other.row.engine == one.row.engine
         };
         let own = seen(&|other| {
@@ -140,9 +141,10 @@ fn latency_rungs(
 /// were not, the newer version with each model left out. Nobody published old ones with experts, so
 /// those take the latter for all rungs.
 fn saturation(scored: &Scored, moe: bool) -> Widths {
-    let of = |one: &&Asked| one.row.moe() == moe;
-    let error =
-        |one: &Asked, predicted: f64| ((one.row.measured / predicted).ln(), one.row.series.clone());
+    let of = |one: &&RowQuestion| one.row.moe() == moe;
+    let error = |one: &RowQuestion, predicted: f64| {
+        ((one.row.measured / predicted).ln(), one.row.series.clone())
+    };
     let older: Errors = scored
         .sorted
         .older

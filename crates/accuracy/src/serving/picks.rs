@@ -1,6 +1,6 @@
 //! Who picks the right layout how often: ours, a roofline, the other planner.
 
-use super::calibrate::Asked;
+use super::calibrate::RowQuestion;
 use super::holdouts::Left;
 use super::ranking::{self, Picks};
 use super::scored::Scored;
@@ -23,12 +23,12 @@ impl Ranked {
     pub(super) fn of(scored: &Scored, intervals: &Intervals) -> Self {
         let rows = &scored.sorted.latency;
         let series = scored.predicted(Left::Series);
-        let weigh = |one: &Asked| Some(intervals.tpot(Evidence::OwnData, one.row.moe()));
-        let ours = |place: usize, one: &Asked| scored.clean(one).then(|| series[place]);
+        let weigh = |one: &RowQuestion| Some(intervals.tpot(Evidence::OwnData, one.row.moe()));
+        let ours = |place: usize, one: &RowQuestion| scored.clean(one).then(|| series[place]);
         let roofline =
-            |place: usize, one: &Asked| scored.clean(one).then(|| scored.roofline[place]);
-        let peer = |_: usize, one: &Asked| scored.peer(one).filter(|_| scored.clean(one));
-        let there = |place: usize, one: &Asked| peer(place, one).map(|_| series[place]);
+            |place: usize, one: &RowQuestion| scored.clean(one).then(|| scored.roofline[place]);
+        let peer = |_: usize, one: &RowQuestion| scored.peer(one).filter(|_| scored.clean(one));
+        let there = |place: usize, one: &RowQuestion| peer(place, one).map(|_| series[place]);
         Self {
             ours_by_gpus: ranking::picks(rows, ranking::by_gpus, &ours, &weigh),
             ours: ranking::picks(rows, ranking::by_layout, &ours, &weigh),

@@ -5,7 +5,7 @@
 //! longer than a bound? Rows with equal load but other layouts are easier questions that trivial
 //! rules answer as well, so they are not a figure.
 
-use super::calibrate::Asked;
+use super::calibrate::RowQuestion;
 use flyball_perf::evidence::Spread;
 use flyball_perf::layout::ServingLayout;
 use std::collections::{BTreeMap, BTreeSet};
@@ -50,23 +50,23 @@ impl Picks {
         self.0.iter().map(|(right, _)| right).sum()
     }
 
-    pub(super) fn asked(&self) -> usize {
-        self.0.iter().map(|(_, asked)| asked).sum()
+    pub(super) fn compared(&self) -> usize {
+        self.0.iter().map(|(_, compared)| compared).sum()
     }
 
     pub(super) fn pct(&self) -> f64 {
-        100.0 * self.right() as f64 / self.asked().max(1) as f64
+        100.0 * self.right() as f64 / self.compared().max(1) as f64
     }
 }
 
 /// How often the layout picked by these predictions is close to the best. A prediction of `None`
 /// leaves the row out. With a spread, a configuration counts by its chance of meeting the bound;
-/// without, it counts if it is predicted to. Layouts that `told_apart` makes equal are one choice.
+/// without, it counts if it is predicted to. Layouts that `distinguish` makes equal are one choice.
 pub(super) fn picks(
-    rows: &[Asked],
-    told_apart: fn(ServingLayout) -> ServingLayout,
-    predicted: &dyn Fn(usize, &Asked) -> Option<f64>,
-    spread: &dyn Fn(&Asked) -> Option<Spread>,
+    rows: &[RowQuestion],
+    distinguish: fn(ServingLayout) -> ServingLayout,
+    predicted: &dyn Fn(usize, &RowQuestion) -> Option<f64>,
+    spread: &dyn Fn(&RowQuestion) -> Option<Spread>,
 ) -> Picks {
     let mut groups: BTreeMap<&str, Vec<Configuration>> = BTreeMap::new();
     let mut seen = BTreeSet::new();
@@ -78,7 +78,7 @@ pub(super) fn picks(
             continue;
         }
         groups.entry(&one.row.series).or_default().push(Configuration {
-            layout: told_apart(one.row.layout),
+            layout: distinguish(one.row.layout),
             clients,
             measured: one.row.measured,
             predicted,
@@ -91,9 +91,9 @@ pub(super) fn picks(
         if layouts.len() < 2 {
             continue;
         }
-        for (bound, (right, asked)) in BOUNDS.into_iter().zip(&mut picks.0) {
+        for (bound, (right, compared)) in BOUNDS.into_iter().zip(&mut picks.0) {
             if let Some(good) = picked_well(group, bound) {
-                *asked += 1;
+                *compared += 1;
                 *right += usize::from(good);
             }
         }

@@ -1,6 +1,6 @@
 //! The section of the report: splits, figures, and the text around them.
 
-use super::calibrate::Asked;
+use super::calibrate::RowQuestion;
 use super::holdouts::Left;
 use super::picks::Ranked;
 use super::scored::Scored;
@@ -40,7 +40,7 @@ pub(super) fn section(scored: &Scored) -> Result<Section> {
 fn splits(scored: &Scored) -> Vec<Split> {
     let mut splits = Vec::new();
     for left in Left::ALL {
-        let mut add = |name: &str, keep: &dyn Fn(&Asked) -> bool| {
+        let mut add = |name: &str, keep: &dyn Fn(&RowQuestion) -> bool| {
             splits.push(Split {
                 key: format!("serving/tpot/{}/{name}", left.name()),
                 score: scored.latency(left, keep),
@@ -91,17 +91,17 @@ fn splits(scored: &Scored) -> Vec<Split> {
         sealed.entry(sealed_key(one)).or_default().push(&one.row.id);
     }
     for (key, ids) in sealed {
-        let keep = |one: &Asked| ids.contains(&one.row.id.as_str());
+        let keep = |one: &RowQuestion| ids.contains(&one.row.id.as_str());
         let peer = Some(scored.peer_score(&rows.sealed, keep)).filter(|score| score.rows() > 0);
         add(key, scored.final_score(&rows.sealed, keep), true, peer);
     }
-    let tpot = |one: &Asked| !one.row.saturated();
+    let tpot = |one: &RowQuestion| !one.row.saturated();
     let peer = Some(scored.peer_score(&rows.sealed, tpot));
     add("serving/tpot/sealed/all".to_owned(), scored.final_score(&rows.sealed, tpot), true, peer);
     splits
 }
 
-fn sealed_key(one: &Asked) -> String {
+fn sealed_key(one: &RowQuestion) -> String {
     let row = &one.row;
     let quantity = if row.saturated() { "saturation" } else { "tpot" };
     if row.suite.starts_with("aiconfigurator") {
@@ -112,7 +112,7 @@ fn sealed_key(one: &Asked) -> String {
 }
 
 /// The accelerator, the model and the engine of a row, as ends of a split's name.
-fn belongs(one: &Asked) -> [String; 3] {
+fn belongs(one: &RowQuestion) -> [String; 3] {
     [
         format!("gpu/{}", one.row.part()),
         format!("model/{}", one.row.shape),

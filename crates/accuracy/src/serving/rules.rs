@@ -74,7 +74,7 @@ fn row(point: &Point, shapes: &BTreeMap<String, String>, read_as: &mut Read) -> 
         *read_as.entry("N2: one word per precision").or_default() += 1;
     }
     let model = Architecture { stored: formats::stored(word, &model), ..model };
-    let (load, measured, input, output) = asked(point, pool)?;
+    let (load, measured, input, output) = question_of(point, pool)?;
     fits(&model, accelerator, layout)?;
     possible(point, &model, accelerator, layout, word)?;
     let part = accelerator.id.as_str();
@@ -147,7 +147,7 @@ fn engine(written: &str, read_as: &mut Read) -> Engine {
 }
 
 /// What was measured under which load. S5 where an open loop lacks its rate or its lengths.
-fn asked(point: &Point, pool: Option<f64>) -> Result<(Load, f64, f64, f64), Scope> {
+fn question_of(point: &Point, pool: Option<f64>) -> Result<(Load, f64, f64, f64), Scope> {
     let (Some(input), Some(output)) = (point.isl, point.osl) else { return Err(Scope::S5) };
     let Some(tpot) = point.tpot_ms_mean.map(|ms| ms * 1e-3) else {
         let rate = point.out_tok_s.filter(|rate| *rate > 0.0).ok_or(Scope::S5)?;

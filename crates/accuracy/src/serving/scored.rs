@@ -1,6 +1,6 @@
 //! Everything that the report needs, computed once.
 
-use super::calibrate::Asked;
+use super::calibrate::RowQuestion;
 use super::holdouts::{Left, Quarantined, Sorted, quarantine};
 use super::rows::Load;
 use super::rules::Judged;
@@ -54,14 +54,14 @@ impl Scored {
     }
 
     /// Mean seconds to the first token, with the coefficients of all rows in the open.
-    pub(super) fn first_token(&self, one: &Asked) -> Option<f64> {
+    pub(super) fn first_token(&self, one: &RowQuestion) -> Option<f64> {
         one.question.first_token(&one.factors(&self.fitted)?)
     }
 
     /// The same, scored over rows that state it. Workers that only decode have no first token.
-    pub(super) fn first_token_score(&self, rows: &[Asked]) -> Score {
+    pub(super) fn first_token_score(&self, rows: &[RowQuestion]) -> Score {
         let mut score = Score::default();
-        let prompts = |one: &&Asked| !matches!(one.row.load, Load::Pool(_));
+        let prompts = |one: &&RowQuestion| !matches!(one.row.load, Load::Pool(_));
         for one in rows.iter().filter(|one| self.clean(one)).filter(prompts) {
             if let Some(measured) = one.row.ttft {
                 score.add(self.first_token(one), measured);
@@ -71,22 +71,26 @@ impl Scored {
     }
 
     /// Rows of families that are not quarantined.
-    pub(super) fn clean(&self, one: &Asked) -> bool {
+    pub(super) fn clean(&self, one: &RowQuestion) -> bool {
         !self.quarantined.contains(&one.row.family)
     }
 
     /// The other planner's answer, if it was asked and did not refuse.
-    pub(super) fn peer(&self, one: &Asked) -> Option<f64> {
+    pub(super) fn peer(&self, one: &RowQuestion) -> Option<f64> {
         self.peer.get(&one.row.id).copied().flatten()
     }
 
     /// Score of hold-out predictions over some latencies.
-    pub(super) fn latency(&self, left: Left, keep: impl Fn(&Asked) -> bool) -> Score {
+    pub(super) fn latency(&self, left: Left, keep: impl Fn(&RowQuestion) -> bool) -> Score {
         score(&self.sorted.latency, self.predicted(left), keep)
     }
 
     /// Score of the final coefficients over some rows.
-    pub(super) fn final_score(&self, rows: &[Asked], keep: impl Fn(&Asked) -> bool) -> Score {
+    pub(super) fn final_score(
+        &self,
+        rows: &[RowQuestion],
+        keep: impl Fn(&RowQuestion) -> bool,
+    ) -> Score {
         let mut score = Score::default();
         for one in rows.iter().filter(|one| keep(one)) {
             score.add(one.answer(&self.fitted), one.row.measured);
@@ -95,12 +99,16 @@ impl Scored {
     }
 
     /// The same of the datasheet's roofline.
-    pub(super) fn roofline(&self, keep: impl Fn(&Asked) -> bool) -> Score {
+    pub(super) fn roofline(&self, keep: impl Fn(&RowQuestion) -> bool) -> Score {
         score(&self.sorted.latency, &self.roofline, keep)
     }
 
     /// The same of the other planner: among the rows it was asked about, a refusal counts.
-    pub(super) fn peer_score(&self, rows: &[Asked], keep: impl Fn(&Asked) -> bool) -> Score {
+    pub(super) fn peer_score(
+        &self,
+        rows: &[RowQuestion],
+        keep: impl Fn(&RowQuestion) -> bool,
+    ) -> Score {
         let mut score = Score::default();
         for one in rows.iter().filter(|one| keep(one)) {
             if let Some(answer) = self.peer.get(&one.row.id) {
@@ -129,7 +137,7 @@ impl Scored {
     }
 }
 
-fn score(rows: &[Asked], predicted: &[f64], keep: impl Fn(&Asked) -> bool) -> Score {
+fn score(rows: &[RowQuestion], predicted: &[f64], keep: impl Fn(&RowQuestion) -> bool) -> Score {
     let mut score = Score::default();
     for (one, predicted) in rows.iter().zip(predicted).filter(|(one, _)| keep(one)) {
         score.add(Some(*predicted).filter(|value| value.is_finite()), one.row.measured);

@@ -91,8 +91,8 @@ fn coefficients(scored: &Scored) -> Table {
 fn ranking(picks: &Ranked) -> Table {
     let line = |who: &str, picks: &Picks| {
         let mut cells = vec![who.to_owned()];
-        cells.extend(picks.0.iter().map(|(right, asked)| format!("{right}/{asked}")));
-        cells.push(format!("{:.1} % of {}", picks.pct(), picks.asked()));
+        cells.extend(picks.0.iter().map(|(right, compared)| format!("{right}/{compared}")));
+        cells.push(format!("{:.1} % of {}", picks.pct(), picks.compared()));
         cells
     };
     let rows = vec![

@@ -1,4 +1,4 @@
-use super::calibrate::Asked;
+use super::calibrate::RowQuestion;
 use super::{rows, rules};
 use crate::checkout;
 use flyball_perf::serving::factors::Factors;
@@ -24,7 +24,11 @@ fn golden_now() -> Vec<(String, f64, f64)> {
     let now = |line: &str| {
         let (id, frozen) = line.split_once(',').unwrap();
         let row = judged.rows.iter().find(|row| row.id == id).unwrap_or_else(|| panic!("{id}"));
-        (id.to_owned(), frozen.parse().unwrap(), Asked::new(row.clone()).question.answer(&FIXED))
+        (
+            id.to_owned(),
+            frozen.parse().unwrap(),
+            RowQuestion::new(row.clone()).question.answer(&FIXED),
+        )
     };
     GOLDEN.lines().skip(1).map(now).collect()
 }

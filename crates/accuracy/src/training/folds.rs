@@ -89,15 +89,20 @@ pub(super) fn baselines<'p, 'a: 'p>(
 ) -> Vec<(&'static str, Score)> {
     let (mut constant, mut roofline) = (Score::default(), Score::default());
     for one in predicted {
-        let asked = one.point.asked.as_ref();
-        constant
-            .add(asked.map(|asked| asked.flops / (asked.peak * UTILISATION)), one.point.seconds);
-        roofline.add(asked.map(|asked| asked.with_recompute() / asked.peak), one.point.seconds);
+        let question = one.point.question.as_ref();
+        constant.add(
+            question.map(|question| question.flops / (question.peak * UTILISATION)),
+            one.point.seconds,
+        );
+        roofline.add(
+            question.map(|question| question.with_recompute() / question.peak),
+            one.point.seconds,
+        );
     }
     vec![("constant MFU 38 %", constant), ("peak", roofline)]
 }
 
-impl super::rows::Asked {
+impl super::rows::StepQuestion {
     /// Operations of a step with full recomputation, if there is any.
     fn with_recompute(&self) -> f64 {
         let full = self.layout.recompute == flyball_perf::training::Recompute::Full;

@@ -19,14 +19,14 @@ pub(super) fn points() -> Points {
 /// The prototype took the mean GEMM fraction over nine parts, two of them twice; the catalogue has
 /// ten measured parts. That is the only fact that differs, and it matters for V100 alone.
 fn with_the_prototypes_mean(point: &Point, coefficients: &TrainingCoefficients) -> f64 {
-    let asked = point.asked.as_ref().unwrap();
+    let question = point.question.as_ref().unwrap();
     let mean = (0.956 + 0.956 + 0.89 + 0.89 + 0.864 + 0.799 + 0.778 + 0.872 + 0.883) / 9.0;
     let catalog = Catalog::builtin();
     let v100 = catalog.accelerator("v100-sxm2-16gb").unwrap();
     let mut hardware = TrainingHardware::of(v100, &catalog.accelerators).unwrap();
     hardware.half = 125e12 * mean;
     hardware.network = 1.5625e9;
-    asked.model.on(&hardware).with(coefficients).step(&asked.layout, &asked.run).total()
+    question.model.on(&hardware).with(coefficients).step(&question.layout, &question.run).total()
 }
 
 #[test]
@@ -58,7 +58,7 @@ fn the_pairs_that_are_called_calibrated_are_those_of_the_rows() {
     let rows: BTreeSet<(_, String)> = points()
         .points
         .iter()
-        .filter(|point| !point.sealed && point.asked.is_some())
+        .filter(|point| !point.sealed && point.question.is_some())
         .map(|point| {
             let part = catalog.accelerator(&point.row.hardware).unwrap();
             (point.framework, part.id.to_string())

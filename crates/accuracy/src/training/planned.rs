@@ -37,17 +37,17 @@ pub(super) fn errors(
 }
 
 fn error(point: &Point, catalog: &Catalog, coefficients: &TrainingCoefficients) -> Option<f64> {
-    let asked = point.asked.as_ref().filter(|asked| !point.experts && !asked.run.lora)?;
+    let step = point.question.as_ref().filter(|step| !point.experts && !step.run.lora)?;
     let mut accelerator = catalog.accelerator(&point.row.hardware).ok()?.clone();
     // What a row states of its network (R10), whoever asks would state too.
-    accelerator.scale_out.bandwidth = asked.network;
+    accelerator.scale_out.bandwidth = step.network;
     let part = OfferedPart { accelerator: &accelerator, offers: Vec::new() };
     let question = TrainQuestion {
-        model: &asked.architecture,
+        model: &step.architecture,
         tokens: 1e12,
-        sequence: asked.run.sequence,
-        global_batch: asked.run.global_batch,
-        math: asked.run.math,
+        sequence: step.run.sequence,
+        global_batch: step.run.global_batch,
+        math: step.run.math,
         framework: as_named(point.framework),
         parts: &[part],
         all: &catalog.accelerators,
@@ -60,7 +60,7 @@ fn error(point: &Point, catalog: &Catalog, coefficients: &TrainingCoefficients) 
     let first = plan.ranked.first()?;
     let gpus = f64::from(first.gpus.get());
     let planned = gpus * first.step.total() / first.global_batch;
-    let measured = point.row.n_gpus * point.seconds / asked.run.global_batch;
+    let measured = point.row.n_gpus * point.seconds / step.run.global_batch;
     Some((measured / planned).ln())
 }
 

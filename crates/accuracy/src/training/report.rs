@@ -88,19 +88,19 @@ const GROUPS: [Group; 5] = [
     ("dense", |point| !point.experts),
     ("with-experts", |point| point.experts),
     ("fp8", |point| {
-        point.asked.as_ref().is_some_and(|a| a.run.math != flyball_perf::precision::Math::Half)
+        point.question.as_ref().is_some_and(|a| a.run.math != flyball_perf::precision::Math::Half)
     }),
-    ("pipeline", |point| point.asked.as_ref().is_some_and(|a| a.layout.pipeline > 1)),
+    ("pipeline", |point| point.question.as_ref().is_some_and(|a| a.layout.pipeline > 1)),
     ("from-128-gpus", |point| point.row.n_gpus >= 128.0),
 ];
 
 fn split(prefix: &str, name: &str, predicted: &[Predicted<'_>], keep: fn(&Point) -> bool) -> Split {
-    let kept = || predicted.iter().filter(|one| keep(one.point));
+    let chosen = || predicted.iter().filter(|one| keep(one.point));
     Split {
         key: format!("{prefix}/{name}"),
-        score: score(kept()),
+        score: score(chosen()),
         sealed: false,
-        baselines: baselines(kept()),
+        baselines: baselines(chosen()),
     }
 }
 
@@ -239,8 +239,11 @@ fn worst(predicted: &[Predicted<'_>]) -> Table {
     let mut sorted: Vec<&Predicted<'_>> = predicted.iter().collect();
     sorted.sort_by(|a, b| error(b).abs().total_cmp(&error(a).abs()));
     let row = |one: &&Predicted<'_>| {
-        let layout =
-            one.point.asked.as_ref().map_or_else(String::new, |asked| asked.layout.to_string());
+        let layout = one
+            .point
+            .question
+            .as_ref()
+            .map_or_else(String::new, |question| question.layout.to_string());
         vec![
             one.point.row.id.clone(),
             one.point.row.suite.clone(),

@@ -23,12 +23,12 @@ pub(super) struct Point {
     pub(super) framework: Framework,
     pub(super) experts: bool,
     /// `None` when refused.
-    pub(super) asked: Option<Asked>,
+    pub(super) question: Option<StepQuestion>,
     /// Measured seconds of one step.
     pub(super) seconds: f64,
 }
 
-pub(super) struct Asked {
+pub(super) struct StepQuestion {
     pub(super) architecture: Architecture,
     /// Bytes per second of the network, per accelerator.
     pub(super) network: f64,
@@ -80,7 +80,7 @@ impl Points {
                     sealed,
                     framework,
                     experts: false,
-                    asked: None,
+                    question: None,
                     seconds: 1.0,
                 });
             }
@@ -100,7 +100,7 @@ impl Points {
             sealed,
             framework,
             experts: architecture.feed_forward.experts.is_some(),
-            asked: Some(Asked {
+            question: Some(StepQuestion {
                 model: TrainingModel::new(&architecture, &hardware, coefficients),
                 layout,
                 run,

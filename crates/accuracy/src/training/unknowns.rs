@@ -139,8 +139,8 @@ pub(super) fn fitted(points: &[&Point]) -> Result<Coefficients> {
 impl Point {
     /// Seconds of a step, unless it is refused.
     pub(super) fn predicted(&self, coefficients: &TrainingCoefficients) -> Option<f64> {
-        let asked = self.asked.as_ref()?;
-        Some(asked.model.with(coefficients).step(&asked.layout, &asked.run).total())
+        let question = self.question.as_ref()?;
+        Some(question.model.with(coefficients).step(&question.layout, &question.run).total())
     }
 }
 

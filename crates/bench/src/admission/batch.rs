@@ -71,8 +71,8 @@ pub(super) fn measured(rig: &mut Rig) -> Result<Measured> {
     let gateway = rig.gateway("batch-gateway", &settings)?;
     let report = rig.callers("batch", &plan(rig.seed, gateway.listen, &times))?;
     let preempted = total(&get(gateway.admin, "/metrics")?, "flyball_gateway_preempted_total");
-    let look = gateway.look()?;
-    ensure!(look.invariants == 0.0, "broken invariants: {}", look.invariants);
+    let sample = gateway.sample()?;
+    ensure!(sample.invariants == 0.0, "broken invariants: {}", sample.invariants);
     let arms = arms(&report, &times)?;
     let [alone, batch, ungated] = &arms;
     let ttft = batch.interactive.first_token.p99_ms / alone.interactive.first_token.p99_ms;

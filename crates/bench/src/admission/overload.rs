@@ -183,7 +183,7 @@ fn judged(
          bytes held: {} ({} looks, {} without an answer). {}",
         most.in_flight,
         most.held_bytes,
-        most.looks,
+        most.samples,
         most.blind,
         match recovery {
             Some(seconds) => format!("The first tokens were as before {seconds} s after."),

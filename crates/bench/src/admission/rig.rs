@@ -1,7 +1,7 @@
 //! What a section needs: engines, gateways, and callers that ask.
 
 use super::report::Report;
-use super::watch::Look;
+use super::watch::GatewaySample;
 use crate::process;
 use crate::programs;
 use crate::programs::peers::Peers;
@@ -142,8 +142,8 @@ impl Rig {
 }
 
 impl Gateway {
-    pub(super) fn look(&self) -> Result<Look> {
-        Look::at(self.admin)
+    pub(super) fn sample(&self) -> Result<GatewaySample> {
+        GatewaySample::at(self.admin)
     }
 }
 

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 /// One look at a gateway.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-pub(super) struct Look {
+pub(super) struct GatewaySample {
     pub(super) in_flight: f64,
     /// Requests in the queue; unknown if the gateway does not tell.
     pub(super) waiting: Option<f64>,
@@ -31,11 +31,11 @@ pub(super) struct Look {
 /// Words in the names of counters that must stay 0.
 const INVARIANTS: [&str; 2] = ["invariant", "leak"];
 
-impl Look {
+impl GatewaySample {
     pub(super) fn at(admin: SocketAddr) -> Result<Self> {
         let page = get(admin, "/metrics")?;
         let of = |name: &str| total(&page, name).with_context(|| format!("no metric {name}"));
-        let mut look = Self {
+        let mut sample = Self {
             in_flight: of("flyball_gateway_in_flight")?,
             held_bytes: of("flyball_gateway_held_bytes")?,
             zombies: of("flyball_gateway_zombies")?,
@@ -47,17 +47,17 @@ impl Look {
             && let Some(models) = state["models"].as_array()
         {
             let sum = |pick: &dyn Fn(&serde_json::Value) -> f64| models.iter().map(pick).sum();
-            look.waiting = Some(sum(&|model| number(&model["queue"]["waiting"])));
-            look.held = Some(sum(&|model| number(&model["queue"]["held"])));
+            sample.waiting = Some(sum(&|model| number(&model["queue"]["waiting"])));
+            sample.held = Some(sum(&|model| number(&model["queue"]["held"])));
             let at_engines = |name: &'static str| {
                 let engines = models.iter().filter_map(|model| model["engines"].as_array());
-                let told = engines.flatten().filter_map(move |engine| engine[name].as_f64());
-                told.fold(None, |sum: Option<f64>, more| Some(sum.unwrap_or(0.0) + more))
+                let counts = engines.flatten().filter_map(move |engine| engine[name].as_f64());
+                counts.fold(None, |sum: Option<f64>, more| Some(sum.unwrap_or(0.0) + more))
             };
-            look.at_engines = at_engines("inFlight");
-            look.unread = at_engines("unreadTokens");
+            sample.at_engines = at_engines("inFlight");
+            sample.unread = at_engines("unreadTokens");
         }
-        Ok(look)
+        Ok(sample)
     }
 
     /// What is there although nothing is asked any more: each of these must be 0.
@@ -104,7 +104,7 @@ pub(super) struct Most {
     pub(super) in_flight: f64,
     pub(super) waiting: Option<f64>,
     pub(super) held_bytes: f64,
-    pub(super) looks: u32,
+    pub(super) samples: u32,
     /// Looks that got no answer.
     pub(super) blind: u32,
 }
@@ -116,7 +116,7 @@ impl Watch {
         let thread = std::thread::spawn(move || {
             let mut most = Most::default();
             while !seen.load(Ordering::Relaxed) {
-                most.see(Look::at(admin));
+                most.see(GatewaySample::at(admin));
                 std::thread::sleep(Duration::from_secs(1));
             }
             most
@@ -131,15 +131,15 @@ impl Watch {
 }
 
 impl Most {
-    fn see(&mut self, look: Result<Look>) {
-        let Ok(look) = look else {
+    fn see(&mut self, sample: Result<GatewaySample>) {
+        let Ok(sample) = sample else {
             self.blind += 1;
             return;
         };
-        self.looks += 1;
-        self.in_flight = self.in_flight.max(look.in_flight);
-        self.held_bytes = self.held_bytes.max(look.held_bytes);
-        if let Some(waiting) = look.waiting {
+        self.samples += 1;
+        self.in_flight = self.in_flight.max(sample.in_flight);
+        self.held_bytes = self.held_bytes.max(sample.held_bytes);
+        if let Some(waiting) = sample.waiting {
             self.waiting = Some(self.waiting.unwrap_or(0.0).max(waiting));
         }
     }
@@ -151,9 +151,9 @@ mod tests {
 
     #[test]
     fn what_is_left_over_is_named() {
-        let clean = Look { waiting: Some(0.0), ..Look::default() };
+        let clean = GatewaySample { waiting: Some(0.0), ..GatewaySample::default() };
         assert_eq!(clean.left_over(), []);
-        let left = Look { in_flight: 1.0, at_engines: Some(2.0), ..clean };
+        let left = GatewaySample { in_flight: 1.0, at_engines: Some(2.0), ..clean };
         let names: Vec<&str> = left.left_over().into_iter().map(|(name, _)| name).collect();
         assert_eq!(names, ["requests in flight", "requests under way at engines"]);
     }

@@ -251,9 +251,9 @@ pub(super) fn drills(root: &Path, args: &Args) -> Result<Measured> {
         let _ = writeln!(text, "\n- seed {seed}: {why}");
     }
     let clean = seeds - failed.len() as u64;
-    let (wanted, clean) = (seeds as f64, clean as f64);
+    let (played, clean) = (seeds as f64, clean as f64);
     Ok(Measured {
         text,
-        figures: vec![measure("sim.fault_seeds", clean, "seeds", Op::AtLeast, wanted)],
+        figures: vec![measure("sim.fault_seeds", clean, "seeds", Op::AtLeast, played)],
     })
 }

@@ -135,14 +135,14 @@ pub(super) fn measure(
     sources: &[Source],
     effort: Effort,
     chosen: impl Fn(&str, &str) -> bool,
-    told: impl Fn(&Cell) + Sync,
+    report: impl Fn(&Cell) + Sync,
 ) -> Vec<Cell> {
     let starts = cold_starts();
     let all = sources.iter().flat_map(|source| starts.iter().map(move |start| (source, start)));
     let jobs: Vec<_> = all.filter(|(source, (name, _))| chosen(&source.name, name)).collect();
     parallel::map(&jobs, |(source, (name, start))| {
         let cell = one(source, name, start, effort);
-        told(&cell);
+        report(&cell);
         cell
     })
 }

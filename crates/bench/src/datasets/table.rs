@@ -80,7 +80,7 @@ pub(super) const DATASETS: &[Dataset] = &[
         source: "github.com/skypilot-org/spot-traces, availability and preemption",
         licence: "none stated (artefact of a paper at NSDI 2024)",
         make: "`tar --create --gzip` of the 34 files, with their paths in the repository",
-        used_by: "training on spot capacity; not yet by a figure",
+        used_by: "`cargo xtask bench training`, `flyball backtest train`",
         sha256: "043ef278a41ffc39219422d644878153b80616c8b964ee728f43bad459fcfb30",
     },
     Dataset {
@@ -88,7 +88,7 @@ pub(super) const DATASETS: &[Dataset] = &[
         source: "github.com/skypilot-org/skypilot-catalog, every commit of catalogs/v5/aws, v6/aws and v7/aws",
         licence: "none stated (prices from a public interface)",
         make: "daily means, weighted by time, of 10 GPU instances in three US regions. The script is not published",
-        used_by: "training on spot capacity; not yet by a figure",
+        used_by: "`cargo xtask bench training`, `flyball backtest train`",
         sha256: "d9d3072698d75d875ca07bcb575ebc9f1b58b2d6d38d308dc1b094c247d9576d",
     },
     Dataset {

@@ -164,7 +164,7 @@ fn virtual_time(path: &Path) -> Result<String> {
             ("least requests", play(&setup, &mut vec![LeastLoad; count])),
             ("cache_aware", play(&setup, &mut vec![CacheAware::default(); count])),
             ("ours", play(&setup, &mut several(count, ours(Others::Reported)))),
-            ("ours, told", play(&setup, &mut several(count, ours(Others::Told)))),
+            ("ours, told", play(&setup, &mut several(count, ours(Others::Shared)))),
         ];
         for (name, outcome) in outcomes {
             line(&mut text, name, count, &outcome, infinite);

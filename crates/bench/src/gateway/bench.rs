@@ -22,6 +22,7 @@ pub(super) struct Bench {
     programs: PathBuf,
     ours: Result<PathBuf, String>,
     before: Option<PathBuf>,
+    with: Option<PathBuf>,
     pub(super) ports: Ports,
     /// Load goes before all others on its core.
     pub(super) hurries: bool,
@@ -72,6 +73,7 @@ impl Bench {
             programs,
             ours,
             before: args.before.clone(),
+            with: args.with.clone(),
             ports: Ports::new(),
             hurries: false,
         })
@@ -87,13 +89,14 @@ impl Bench {
         &self.ours
     }
 
-    /// Starts the bare upstream on the first core.
+    /// Starts the bare upstream on the first core: as many addresses, each an engine of its own.
     pub(super) fn upstream(
         &mut self,
+        engines: usize,
         chunks: u32,
         pace_us: u64,
     ) -> Result<(Running, Vec<SocketAddr>)> {
-        let addresses = (0..4).map(|_| self.ports.next()).collect::<Result<Vec<_>>>()?;
+        let addresses = (0..engines).map(|_| self.ports.next()).collect::<Result<Vec<_>>>()?;
         let mut command = Command::new(self.program("proving-upstream"));
         command.arg("--listen").arg(joined(&addresses));
         command.args(["--chunks", &chunks.to_string(), "--pace-us", &pace_us.to_string()]);
@@ -111,7 +114,12 @@ impl Bench {
     ) -> (Vec<Started>, Vec<String>) {
         let (mut started, mut skipped) = (Vec::new(), Vec::new());
         for contender in contenders {
-            if *contender == Contender::Before && self.before.is_none() {
+            let is_named = match contender {
+                Contender::Before => self.before.is_some(),
+                Contender::With => self.with.is_some(),
+                _ => true,
+            };
+            if !is_named {
                 continue;
             }
             let place = Place {
@@ -119,6 +127,7 @@ impl Bench {
                 peers: &self.peers,
                 ours: self.ours.clone(),
                 before: self.before.clone(),
+                with: self.with.clone(),
                 upstreams,
                 streams,
             };

@@ -12,6 +12,8 @@ use std::time::Duration;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Contender {
     Ours,
+    /// Ours with the settings that were given.
+    With,
     /// An earlier version of ours.
     Before,
     Nginx,
@@ -36,14 +38,17 @@ pub(super) struct Place<'a> {
     pub(super) ours: Result<PathBuf, String>,
     /// An earlier `flyball`, if one was named.
     pub(super) before: Option<PathBuf>,
+    /// More settings for ours, if a file of them was named.
+    pub(super) with: Option<PathBuf>,
     pub(super) upstreams: &'a [SocketAddr],
     /// Answers are streams.
     pub(super) streams: bool,
 }
 
 impl Contender {
-    pub(super) const ALL: [Self; 7] = [
+    pub(super) const ALL: [Self; 8] = [
         Self::Ours,
+        Self::With,
         Self::Before,
         Self::Nginx,
         Self::Haproxy,
@@ -55,6 +60,7 @@ impl Contender {
     pub(super) const fn name(self) -> &'static str {
         match self {
             Self::Ours => "flyball",
+            Self::With => "flyball-with",
             Self::Before => "flyball-before",
             Self::Nginx => "nginx",
             Self::Haproxy => "haproxy",
@@ -72,7 +78,7 @@ impl Contender {
         let command = self.command(place, &folder, address, spare)?;
         let mut running = Running::start(self.name(), &command, Cores::Second, place.folder)?;
         let (ready, path) = match self {
-            Self::Ours | Self::Before => (spare, "/readyz"),
+            Self::Ours | Self::With | Self::Before => (spare, "/readyz"),
             Self::Litellm => (address, "/health/liveliness"),
             _ => (address, "/v1/models"),
         };
@@ -100,11 +106,18 @@ impl Contender {
         match self {
             Self::Ours => {
                 let program = place.ours.clone().map_err(anyhow::Error::msg)?;
-                ours(&program, place, folder, address, spare)
+                ours(&program, place, folder, (address, spare), "")
+            }
+            Self::With => {
+                let program = place.ours.clone().map_err(anyhow::Error::msg)?;
+                let file = place.with.as_deref().context("no settings were named")?;
+                let more = std::fs::read_to_string(file)
+                    .with_context(|| format!("reading {}", file.display()))?;
+                ours(&program, place, folder, (address, spare), &more)
             }
             Self::Before => {
                 let program = place.before.as_deref().context("no earlier version was named")?;
-                ours(program, place, folder, address, spare)
+                ours(program, place, folder, (address, spare), "")
             }
             Self::Nginx => {
                 let servers = lines(place, |upstream| format!("        server {upstream};"));
@@ -157,8 +170,8 @@ fn ours(
     program: &Path,
     place: &Place<'_>,
     folder: &Path,
-    address: SocketAddr,
-    spare: SocketAddr,
+    (address, spare): (SocketAddr, SocketAddr),
+    more: &str,
 ) -> Result<Command> {
     let quoted = place.upstreams.iter().map(|upstream| format!("\"{upstream}\""));
     let config = configured(
@@ -170,7 +183,7 @@ fn ours(
         ],
     );
     let path = folder.join("gateway.toml");
-    std::fs::write(&path, config)?;
+    std::fs::write(&path, format!("{config}\n{more}"))?;
     let mut command = Command::new(program);
     command.arg("gateway").arg("--config").arg(path);
     Ok(command)

@@ -69,7 +69,7 @@ struct Row {
 
 pub(super) fn measured(bench: &mut Bench, shape: Shape) -> Result<Measured> {
     let (turns, seconds) = if bench.quick { (3, 2.0) } else { (5, 3.0) };
-    let (_upstream, upstreams) = bench.upstream(CHUNKS, PACE_US)?;
+    let (_upstream, upstreams) = bench.upstream(4, CHUNKS, PACE_US)?;
     let streams = shape == Shape::Stream;
     let (mut started, mut skipped) = bench.start(&Contender::ALL, &upstreams, streams);
     // Connections, allocators and Python's caches warm up before anything counts; who cannot carry
@@ -137,6 +137,7 @@ fn table(
         let name = contender.name();
         let version = match contender {
             Contender::Ours => "this one".to_owned(),
+            Contender::With => "this one, with the settings of --with".to_owned(),
             Contender::Before => "the one named by --before".to_owned(),
             _ => bench.peers.version_of(name),
         };
@@ -168,8 +169,15 @@ fn figures(shape: Shape, ratios: &BTreeMap<Contender, f64>) -> Vec<Measure> {
     if let (Shape::Small, Some(ratio)) = (shape, ratios.get(&Contender::Before)) {
         figures.push(measure("gateway.cpu_vs_before_1kb", *ratio, "x before", Op::AtMost, 1.03));
     }
+    if let (Shape::Small, Some(nginx), Some(with)) =
+        (shape, ratios.get(&Contender::Nginx), ratios.get(&Contender::With))
+    {
+        let name = "gateway.cpu_with_vs_nginx_1kb";
+        figures.push(measure(name, nginx / with, "x nginx", Op::AtMost, 1.8));
+    }
     // The cheapest peer is the one beside which we look worst.
-    let is_peer = |one: &Contender| !matches!(one, Contender::Nginx | Contender::Before);
+    let is_peer =
+        |one: &Contender| !matches!(one, Contender::Nginx | Contender::With | Contender::Before);
     let peers = ratios.iter().filter(|(contender, _)| is_peer(contender));
     let worst = peers.map(|(_, ratio)| *ratio).max_by(f64::total_cmp);
     if let (Some(name), Some(worst)) = (best, worst) {

@@ -15,7 +15,7 @@ const CONNECTIONS: u32 = 128;
 
 pub(super) fn measured(bench: &mut Bench) -> Result<Measured> {
     let (turns, seconds) = if bench.quick { (3, 3.0) } else { (5, 3.0) };
-    let (upstream, upstreams) = bench.upstream(1, 0)?;
+    let (upstream, upstreams) = bench.upstream(4, 1, 0)?;
     let all = [Contender::Ours, Contender::Nginx];
     let (started, skipped) = bench.start(&all, &upstreams, false);
     // Where that is allowed, nobody else's work is measured as our waiting.

@@ -45,6 +45,9 @@ pub(crate) struct Args {
     /// An earlier `flyball`, measured beside this one in the same turns
     #[arg(long, value_name = "PROGRAM")]
     before: Option<PathBuf>,
+    /// More settings for a second gateway of this version, measured beside the first: Tenants of a cluster, say
+    #[arg(long, value_name = "FILE")]
+    with: Option<PathBuf>,
     /// Seed of the faults
     #[arg(long, default_value_t = 1)]
     seed: u64,

@@ -28,7 +28,7 @@ const FASTER: f64 = 8.0;
 
 /// What `/shadow` says, as far as it is needed here.
 #[derive(Debug, Deserialize)]
-struct Told {
+struct ShadowPage {
     models: Vec<Model>,
     dropped: u64,
 }
@@ -58,13 +58,13 @@ struct Lived {
     /// Mean seconds to the first token, and share of prompt tokens found cached.
     ttft: f64,
     hit_share: f64,
-    said: Vec<Said>,
+    reported: Vec<ReportedPolicy>,
     /// Median relative error of predictions.
     error: Option<f64>,
 }
 
 /// What a report says of one policy.
-struct Said {
+struct ReportedPolicy {
     policy: String,
     ttft: f64,
     hit_share: f64,
@@ -132,7 +132,7 @@ fn in_virtual_time(trace: &Trace, live: RoutingPolicy) -> Result<Lived> {
     // Without a shadow, to show that it changes nothing.
     let truly = play(&setup, &mut [Ours::new(ENGINES, Others::Reported).choosing(live)]);
     let report: ShadowReport = shadowed.judge();
-    let said = report.policies.iter().map(|one| Said {
+    let policies = report.policies.iter().map(|one| ReportedPolicy {
         policy: one.policy.name().to_owned(),
         ttft: one.first_seconds,
         hit_share: one.hit_share,
@@ -143,7 +143,7 @@ fn in_virtual_time(trace: &Trace, live: RoutingPolicy) -> Result<Lived> {
         policy: live,
         ttft: truly.ttft[2],
         hit_share: truly.hit_share,
-        said: said.collect(),
+        reported: policies.collect(),
         error: report.error,
     })
 }
@@ -165,8 +165,8 @@ fn in_real_time(
     std::thread::sleep(std::time::Duration::from_secs(1));
     let answer = get(door.admin, "/shadow")?;
     let body = answer.split_once("\r\n\r\n").map(|(_, body)| body).context("no body of /shadow")?;
-    let told: Told = serde_json::from_str(body).context("reading /shadow")?;
-    let model = told.models.first().with_context(|| format!("/shadow does not tell of {MODEL}"))?;
+    let page: ShadowPage = serde_json::from_str(body).context("reading /shadow")?;
+    let model = page.models.first().with_context(|| format!("/shadow does not tell of {MODEL}"))?;
     let _ = writeln!(
         notes,
         "With {} live, {} of {} requests were answered, sent {:.1} ms late at p99; the report speaks \
@@ -177,9 +177,9 @@ fn in_real_time(
         real.report.late_p99_ms,
         model.requests,
         model.measured_ttft_seconds.unwrap_or(f64::NAN),
-        told.dropped
+        page.dropped
     );
-    let said = model.policies.iter().map(|one| Said {
+    let policies = model.policies.iter().map(|one| ReportedPolicy {
         policy: one.policy.clone(),
         ttft: one.ttft_seconds.unwrap_or(f64::NAN),
         hit_share: one.hit_share.unwrap_or(f64::NAN),
@@ -190,7 +190,7 @@ fn in_real_time(
         policy: live,
         ttft: real.report.ttft_mean_ms / 1e3,
         hit_share: real.hit_share,
-        said: said.collect(),
+        reported: policies.collect(),
         error: model.prediction_error,
     })
 }
@@ -202,23 +202,25 @@ fn table(text: &mut String, lived: &[Lived]) {
          |---|---|---|---|---|---|---|---|---|\n",
     );
     for one in lived {
-        for said in &one.said {
-            let Some(truth) = lived.iter().find(|other| other.policy.name() == said.policy) else {
+        for one_policy in &one.reported {
+            let Some(truth) = lived.iter().find(|other| other.policy.name() == one_policy.policy)
+            else {
                 continue;
             };
-            let margin = said.margin.map_or_else(String::new, |margin| format!(" ± {margin:.3}"));
+            let margin =
+                one_policy.margin.map_or_else(String::new, |margin| format!(" ± {margin:.3}"));
             let error =
                 one.error.map_or_else(|| "unknown".to_owned(), |e| format!("{:.0} %", e * 1e2));
             let _ = writeln!(
                 text,
                 "| {} | {} | {:.3} s | {:.3} s | {:.3} | {:.3} | {:.3}{margin} s | {:.3} s | {error} |",
                 one.policy.name(),
-                said.policy,
-                said.ttft,
+                one_policy.policy,
+                one_policy.ttft,
                 truth.ttft,
-                said.hit_share,
+                one_policy.hit_share,
                 truth.hit_share,
-                said.regret,
+                one_policy.regret,
                 one.ttft - truth.ttft,
             );
         }
@@ -233,7 +235,7 @@ fn named_right(lived: &[Lived]) -> bool {
     };
     let truly = ranked(lived.iter().map(|one| (one.policy.name(), one.ttft)).collect());
     lived.iter().all(|one| {
-        ranked(one.said.iter().map(|said| (&*said.policy, said.ttft)).collect()) == truly
+        ranked(one.reported.iter().map(|one| (&*one.policy, one.ttft)).collect()) == truly
     })
 }
 
@@ -241,15 +243,16 @@ fn named_right(lived: &[Lived]) -> bool {
 mod tests {
     use super::*;
 
-    fn lived(policy: RoutingPolicy, ttft: f64, said: [f64; 3]) -> Lived {
-        let said = RoutingPolicy::ALL.into_iter().zip(said).map(|(policy, ttft)| Said {
-            policy: policy.name().to_owned(),
-            ttft,
-            hit_share: 0.0,
-            regret: 0.0,
-            margin: None,
-        });
-        Lived { policy, ttft, hit_share: 0.0, said: said.collect(), error: None }
+    fn lived(policy: RoutingPolicy, ttft: f64, figures: [f64; 3]) -> Lived {
+        let policies =
+            RoutingPolicy::ALL.into_iter().zip(figures).map(|(policy, ttft)| ReportedPolicy {
+                policy: policy.name().to_owned(),
+                ttft,
+                hit_share: 0.0,
+                regret: 0.0,
+                margin: None,
+            });
+        Lived { policy, ttft, hit_share: 0.0, reported: policies.collect(), error: None }
     }
 
     #[test]

@@ -9,9 +9,11 @@ use crate::page::{Measured, measure};
 use anyhow::{Result, ensure};
 use std::fmt::Write;
 
-const WANTED: u64 = 10_000;
+const TARGET: u64 = 10_000;
 /// Files of a proxy that are no streams.
 const OTHER_FILES: u32 = 100;
+/// A gateway learns in some seconds how many requests an engine takes at once: of four they would be too few.
+const ENGINES: usize = 16;
 /// 60 chunks, half a second apart: a stream lives for 30 s, all are there after 10, and 20,000
 /// chunks a second are what two busy cores can pass on.
 const CHUNKS: u32 = 60;
@@ -20,17 +22,17 @@ const PACE_US: u64 = 500_000;
 pub(super) fn measured(bench: &mut Bench) -> Result<Measured> {
     // Each stream is two sockets, and some machines give no more than 20,000 files to anybody.
     let possible = u64::from(open_files().saturating_sub(OTHER_FILES) / 2);
-    let streams = WANTED.min(possible);
+    let streams = TARGET.min(possible);
     let mut text = "Peak resident memory of the whole process tree. Each stream has a connection of \
                     its own on both sides and 60 chunks, half a second apart.\n\n\
                     | Program | streams at once | answered | otherwise | peak memory | between chunks p99 |\n\
                     |---|---|---|---|---|---|\n"
         .to_owned();
-    let per_wanted = WANTED as f64 / streams as f64;
+    let per_target = TARGET as f64 / streams as f64;
     let mut figures = Vec::new();
     let mut skips = Vec::new();
     for contender in [Contender::Ours, Contender::Nginx] {
-        let (_upstream, upstreams) = bench.upstream(CHUNKS, PACE_US)?;
+        let (_upstream, upstreams) = bench.upstream(ENGINES, CHUNKS, PACE_US)?;
         let (started, skipped) = bench.start(&[contender], &upstreams, true);
         skips.extend(skipped);
         for one in &started {
@@ -60,7 +62,7 @@ pub(super) fn measured(bench: &mut Bench) -> Result<Measured> {
                 ensure!(failed == 0, "{failed} streams were not answered: {:?}", report.otherwise);
                 figures.push(measure(
                     "gateway.streams_10k_mb",
-                    megabytes * per_wanted,
+                    megabytes * per_target,
                     "MB",
                     Op::AtMost,
                     600.0,
@@ -68,11 +70,11 @@ pub(super) fn measured(bench: &mut Bench) -> Result<Measured> {
             }
         }
     }
-    if streams < WANTED {
+    if streams < TARGET {
         let _ = writeln!(
             text,
             "\nThis machine allows {} open files, so that {streams} streams were held; the figure \
-             is scaled up to {WANTED}.",
+             is scaled up to {TARGET}.",
             open_files()
         );
     }

@@ -2,7 +2,7 @@
 
 use super::cluster::IMAGE;
 use super::operators::Operator;
-use super::series::{Got, Look, Series};
+use super::series::{Got, ReplicaSample, Series};
 use super::stage::{Pod, Stage};
 use super::world::World;
 use crate::programs::running::Running;
@@ -70,7 +70,7 @@ pub(super) struct Arm {
     pub(super) namespace: String,
     phase: Phase,
     traffic: Option<Running>,
-    pub(super) looks: Vec<Look>,
+    pub(super) samples: Vec<ReplicaSample>,
     /// How long its pods took from being made to being ready, by name: those that were made after the first request.
     pub(super) starts: BTreeMap<String, f64>,
     /// Pods that were told to slow down.
@@ -114,7 +114,7 @@ impl Arm {
             namespace,
             phase: Phase::Waiting,
             traffic: None,
-            looks: Vec::new(),
+            samples: Vec::new(),
             starts: BTreeMap::new(),
             slowed: BTreeSet::new(),
         })
@@ -148,8 +148,8 @@ impl Arm {
 
     /// How it stands, if it is being played.
     pub(super) fn stand(&self) -> Option<String> {
-        let look = self.looks.last().filter(|_| !self.is_over())?;
-        Some(format!("{} {}+{}-{}", self.name, look.ready, look.starting, look.draining))
+        let sample = self.samples.last().filter(|_| !self.is_over())?;
+        Some(format!("{} {}+{}-{}", self.name, sample.ready, sample.starting, sample.draining))
     }
 
     /// Does what is next, if its time has come.
@@ -177,7 +177,7 @@ impl Arm {
                 let now = begun.elapsed();
                 operator.map_or(Ok(()), |operator| operator.act(stage, now.as_secs_f64()))?;
                 let last = Duration::from_secs_f64(self.world.last_request());
-                if self.look(stage, begun)? || now > last + AFTERWARDS {
+                if self.sample(stage, begun)? || now > last + AFTERWARDS {
                     // Over even if nothing can be written: the others go on.
                     self.phase = Phase::Over(date);
                     self.keep(stage, folder)?;
@@ -193,7 +193,7 @@ impl Arm {
             Ruler::Static => self.world.max,
             _ => self.world.initial,
         };
-        let link = match self.ruler.is_ours() && !self.world.is_unheard() {
+        let link = match self.ruler.is_ours() && !self.world.lacks_gateway() {
             true => {
                 format!("\n    [operator]\n    address = \"http://{}:{link}\"\n", stage.host())
             }
@@ -250,7 +250,7 @@ impl Arm {
             }
             let warm_up = self.world.warm_up_seconds;
             let faults = format!(r#"{{"speed":{factor},"slow_start_seconds":{warm_up}}}"#);
-            stage.tell_engine(&self.namespace, &pod.name, &faults)?;
+            stage.set_engine_faults(&self.namespace, &pod.name, &faults)?;
             self.slowed.insert(pod.name.clone());
         }
         Ok(())
@@ -274,12 +274,12 @@ impl Arm {
 
     /// Looks at its pods. Whether it is over: all is answered, and it is back at its floor, if it is
     /// one that gives back.
-    fn look(&mut self, stage: &Stage, begun: Instant) -> Result<bool> {
-        let (look, pods) = stage.look(&self.namespace, begun)?;
-        self.looks.push(look);
-        self.slow_down(stage, &pods, look.at)?;
+    fn sample(&mut self, stage: &Stage, begun: Instant) -> Result<bool> {
+        let (sample, pods) = stage.sample(&self.namespace, begun)?;
+        self.samples.push(sample);
+        self.slow_down(stage, &pods, sample.at)?;
         for pod in pods {
-            if let Some(took) = pod.start.filter(|_| pod.age < look.at) {
+            if let Some(took) = pod.start.filter(|_| pod.age < sample.at) {
                 self.starts.entry(pod.name).or_insert(took);
             }
         }
@@ -287,7 +287,7 @@ impl Arm {
             Some(traffic) => traffic.wait(Duration::from_millis(1))?,
             None => true,
         };
-        Ok(sent && (self.ruler == Ruler::Static || look.replicas <= self.world.min))
+        Ok(sent && (self.ruler == Ruler::Static || sample.replicas <= self.world.min))
     }
 
     /// Writes down everything that was seen: an arm that is over does not wait for the others.
@@ -311,7 +311,7 @@ impl Arm {
         }
         // Its clock begins with the first request: traffic is sent from there on. The scenario's quiet
         // seconds are those in which everything was made ready.
-        Ok(Series { looks: self.looks.clone(), got })
+        Ok(Series { samples: self.samples.clone(), got })
     }
 
     fn record(&self, stage: &Stage) -> PathBuf {

@@ -21,14 +21,14 @@ impl Cluster {
     /// Brings it up if it is not.
     pub(super) fn up(root: &Path) -> Result<Self> {
         process::run(xtask(root).args(["cluster", "up"]))?;
-        let said = |what: &str| -> Result<String> {
+        let setting = |what: &str| -> Result<String> {
             Ok(process::read(xtask(root).args(["cluster", what]))?.trim().to_owned())
         };
         Ok(Self {
             root: root.to_owned(),
-            kubectl: said("kubectl")?.into(),
-            kubeconfig: said("kubeconfig")?.into(),
-            host: said("host")?,
+            kubectl: setting("kubectl")?.into(),
+            kubeconfig: setting("kubeconfig")?.into(),
+            host: setting("host")?,
         })
     }
 

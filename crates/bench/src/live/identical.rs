@@ -16,8 +16,9 @@ pub(super) fn measure(root: &Path) -> Result<Measured> {
     // Everybody's tests, of which one is run: as CI builds them, and not once more with other features.
     cargo.current_dir(root).args(["test", "--locked", "--quiet", "--workspace", "--test", "it"]);
     cargo.args([TEST, "--", "--exact", "--nocapture"]);
-    let said = process::read(&mut cargo)?;
-    let counts = said.lines().find_map(counted).context("the test has not said what it counted")?;
+    let printed = process::read(&mut cargo)?;
+    let counts =
+        printed.lines().find_map(counted).context("the test has not said what it counted")?;
     let percent = 100.0 * counts.0 / counts.1.max(1.0);
     let text = format!(
         "What an operator read of `live-step` on the cluster, look by look, as its setting `readings` writes it \

@@ -48,7 +48,7 @@ impl Measured {
     }
 
     /// As it was when this arm ran.
-    pub(super) fn kept(folder: &Path, arm: &str) -> Result<Self> {
+    pub(super) fn stored(folder: &Path, arm: &str) -> Result<Self> {
         let path = folder.join(FILE);
         let mut by_arm = read(&path)?;
         by_arm.remove(arm).with_context(|| format!("{} has nothing of {arm}", path.display()))
@@ -63,7 +63,7 @@ fn read(path: &Path) -> Result<BTreeMap<String, Measured>> {
 
 /// Looks of an operator, from the file of readings that it wrote.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Looks {
+pub(super) struct OperatorTicks {
     /// When, in seconds since 1970, and the models that were looked at.
     at: Vec<(f64, Vec<String>)>,
     report_ages: Vec<f64>,
@@ -72,15 +72,15 @@ pub(super) struct Looks {
     prompts: (f64, f64),
 }
 
-impl Looks {
+impl OperatorTicks {
     pub(super) fn read(&mut self, path: &Path) -> Result<()> {
         let text =
             std::fs::read_to_string(path).with_context(|| format!("reading {}", path.display()))?;
         for line in text.lines() {
-            let look: serde_json::Value = serde_json::from_str(line)?;
+            let tick: serde_json::Value = serde_json::from_str(line)?;
             let seconds = |value: &serde_json::Value| value.as_f64().map(|micros| micros / 1e6);
-            let Some(at) = seconds(&look["taken_at"]) else { continue };
-            let models = look["models"].as_object().into_iter().flatten();
+            let Some(at) = seconds(&tick["taken_at"]) else { continue };
+            let models = tick["models"].as_object().into_iter().flatten();
             let mut names = Vec::new();
             for (name, model) in models {
                 names.push(name.clone());
@@ -109,8 +109,8 @@ impl Looks {
     /// Seconds from a moment, in seconds since 1970, to the first look at a namespace's model after it.
     pub(super) fn first_after(&self, moment: f64, namespace: &str) -> Option<f64> {
         let of = format!("{namespace}/");
-        let mut looks = self.at.iter().filter(|(at, _)| *at >= moment);
-        let (at, _) = looks.find(|(_, names)| names.iter().any(|name| name.starts_with(&of)))?;
+        let mut ticks = self.at.iter().filter(|(at, _)| *at >= moment);
+        let (at, _) = ticks.find(|(_, names)| names.iter().any(|name| name.starts_with(&of)))?;
         Some(at - moment)
     }
 
@@ -221,11 +221,11 @@ mod tests {
             ) + "\n"
         };
         std::fs::write(&path, line(100_000_000) + &line(115_000_000)).unwrap();
-        let mut looks = Looks::default();
-        looks.read(&path).unwrap();
-        assert_eq!(looks.first_after(101.0, "a"), Some(14.0));
-        assert_eq!(looks.first_after(101.0, "b"), None);
-        let (report, scrape) = looks.ages();
+        let mut ticks = OperatorTicks::default();
+        ticks.read(&path).unwrap();
+        assert_eq!(ticks.first_after(101.0, "a"), Some(14.0));
+        assert_eq!(ticks.first_after(101.0, "b"), None);
+        let (report, scrape) = ticks.ages();
         assert!((report - 0.5).abs() < 1e-9 && (scrape - 3.0).abs() < 1e-9);
     }
 
@@ -235,7 +235,7 @@ mod tests {
         let of = |starts| Measured { starts, ..Measured::default() };
         of(1).keep(folder.path(), &["a", "b"]).unwrap();
         of(2).keep(folder.path(), &["b", "c"]).unwrap();
-        let starts = |arm| Measured::kept(folder.path(), arm).map(|one| one.starts).ok();
+        let starts = |arm| Measured::stored(folder.path(), arm).map(|one| one.starts).ok();
         assert_eq!(["a", "b", "c", "d"].map(starts), [Some(1), Some(2), Some(2), None]);
     }
 

@@ -31,7 +31,7 @@ use arm::{Arm, Ruler};
 use clap::Args as ClapArgs;
 use cluster::Cluster;
 use flyball_figures::quantile::median;
-use measured::{Cores, Looks, Measured, Timers};
+use measured::{Cores, Measured, OperatorTicks, Timers};
 use operators::Operator;
 use stage::Stage;
 use std::path::{Path, PathBuf};
@@ -67,7 +67,7 @@ pub(crate) struct Args {
 }
 
 const RAMP: &str = "llm-d-ramp";
-const TOLD: &str = "live-told";
+const MISSTATED: &str = "live-told";
 
 /// What is played both live and in the simulator, under the governor and under Kubernetes' autoscaler.
 const SCENARIOS: [&str; 6] =
@@ -88,14 +88,14 @@ const ARMS: [(&str, Ruler); 15] = [
     (SCENARIOS[4], Ruler::Hpa),
     (SCENARIOS[5], Ruler::Governor),
     (SCENARIOS[5], Ruler::Hpa),
-    (TOLD, Ruler::Governor),
-    (TOLD, Ruler::Knew),
+    (MISSTATED, Ruler::Governor),
+    (MISSTATED, Ruler::Knew),
 ];
 
 /// Scenarios that wait until all arms of another are over: nine arms at once, and the ramp takes as long as any two of the
 /// others.
 const AFTER: [(&str, &str); 3] =
-    [("live-slow", "live-step"), ("live-restart", "live-wave"), (TOLD, "live-no-gateway")];
+    [("live-slow", "live-step"), ("live-restart", "live-wave"), (MISSTATED, "live-no-gateway")];
 
 /// Time between two looks at the pods.
 const EVERY: Duration = Duration::from_secs(5);
@@ -113,7 +113,7 @@ pub(super) fn run(root: &Path, args: &Args) -> Result<()> {
     if !args.redraw {
         play(root, args)?;
     }
-    if !args.redraw && !args.is_kept() {
+    if !args.redraw && !args.is_stored() {
         return Ok(());
     }
     let command = "cargo xtask bench live --figure";
@@ -121,7 +121,7 @@ pub(super) fn run(root: &Path, args: &Args) -> Result<()> {
     let sections: [(&str, Section); 4] = [
         ("A published ramp against rivals", report::ramp),
         ("The simulator against reality", report::truth),
-        ("A wrong stated capacity", report::told),
+        ("A wrong stated capacity", report::misstated),
         ("One stream of readings, two ways", identical::measure),
     ];
     for (place, (title, measure)) in (0..).zip(sections) {
@@ -148,8 +148,8 @@ fn play(root: &Path, args: &Args) -> Result<()> {
     let ours = arms.iter().filter(|arm| arm.ruler.is_ours());
     let ours = ours.map(|arm| (arm.namespace.as_str(), arm.world.restarts()));
     let mut operators = operators::all(&mut stage, ours)?;
-    let folder = match args.is_kept() {
-        true => root.join(report::KEPT),
+    let folder = match args.is_stored() {
+        true => root.join(report::STORED),
         false => stage.folder.clone(),
     };
     let watched = watch(&mut stage, (&mut arms, &mut operators), (args.minutes, &folder))?;
@@ -175,7 +175,7 @@ struct Watched {
 
 impl Args {
     /// Whether what is seen goes into the project.
-    const fn is_kept(&self) -> bool {
+    const fn is_stored(&self) -> bool {
         self.figure || (self.only.is_none() && self.minutes.is_none())
     }
 }
@@ -186,24 +186,24 @@ fn measured(
     operators: &[Operator],
     watched: &Watched,
 ) -> Result<Measured> {
-    let mut looks = Looks::default();
-    operators.iter().try_for_each(|operator| operator.looks(stage, &mut looks))?;
+    let mut ticks = OperatorTicks::default();
+    operators.iter().try_for_each(|operator| operator.ticks(stage, &mut ticks))?;
     let ours = arms.iter().filter(|arm| arm.ruler.is_ours());
     let first = ours.filter_map(|arm| {
-        Some((arm.name().to_owned(), looks.first_after(arm.date()?, &arm.namespace)?))
+        Some((arm.name().to_owned(), ticks.first_after(arm.date()?, &arm.namespace)?))
     });
     let starts = || {
         let each = arms.iter().map(|arm| (f64::from(arm.world.warm_up_seconds), &arm.starts));
         each.flat_map(|(warm_up, all)| all.values().map(move |took| took - warm_up))
     };
-    let (report_age_seconds, scrape_age_seconds) = looks.ages();
+    let (report_age_seconds, scrape_age_seconds) = ticks.ages();
     Ok(Measured {
         start_seconds: Some(median(starts())).filter(|middle| !middle.is_nan()).unwrap_or(0.0),
         starts: starts().count(),
         first_look_seconds: first.collect(),
         report_age_seconds,
         scrape_age_seconds,
-        uncached_share: looks.uncached_share(),
+        uncached_share: ticks.uncached_share(),
         idle_percent: watched.idle,
         least_idle_percent: watched.least_idle,
         most_late_ms: watched.most_late_ms,

@@ -1,7 +1,7 @@
 //! The operators of a run, on this machine: one for all arms that Flyball rules, and one of its own for each whose
 //! operator is replaced.
 
-use super::measured::Looks;
+use super::measured::OperatorTicks;
 use super::stage::Stage;
 use crate::programs::running::Running;
 use anyhow::{Context, Result};
@@ -105,8 +105,8 @@ impl Operator {
     }
 
     /// When it looked, over all its processes.
-    pub(super) fn looks(&self, stage: &Stage, looks: &mut Looks) -> Result<()> {
-        (0..self.begun).try_for_each(|process| looks.read(&self.readings(stage, process)))
+    pub(super) fn ticks(&self, stage: &Stage, ticks: &mut OperatorTicks) -> Result<()> {
+        (0..self.begun).try_for_each(|process| ticks.read(&self.readings(stage, process)))
     }
 
     fn readings(&self, stage: &Stage, process: u32) -> PathBuf {

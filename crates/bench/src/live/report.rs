@@ -6,7 +6,7 @@ use super::picture::{self, Line, Panel};
 use super::series::{Score, Series};
 use super::simulated::{self, Likeness};
 use super::world::World;
-use super::{ARMS, RAMP, SCENARIOS, TOLD};
+use super::{ARMS, MISSTATED, RAMP, SCENARIOS};
 use crate::figures::Op;
 use crate::page::{Measured, measure};
 use anyhow::Result;
@@ -14,7 +14,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 /// Where series and pictures are kept, in the project.
-pub(super) const KEPT: &str = "docs/live";
+pub(super) const STORED: &str = "docs/live";
 
 const STEP: &str = SCENARIOS[1];
 
@@ -31,7 +31,7 @@ pub(super) fn ramp(root: &Path) -> Result<Measured> {
         .to_owned();
     let (mut scores, mut lines, mut misses) = (Vec::new(), Vec::new(), Vec::new());
     for ruler in [Ruler::Governor, Ruler::Hpa, Ruler::HpaRunning] {
-        let series = Series::kept(&root.join(KEPT), &format!("{RAMP}-{}", ruler.name()))?;
+        let series = Series::stored(&root.join(STORED), &format!("{RAMP}-{}", ruler.name()))?;
         let score = series.score(&world, None);
         let _ = writeln!(text, "| {} | {} |", words(ruler), row(&score));
         lines.push(Line { name: ruler.name().to_owned(), points: replicas(&series) });
@@ -49,7 +49,7 @@ pub(super) fn ramp(root: &Path) -> Result<Measured> {
         panel("Replicas (as the Deployment counts)", "replicas", (0.0, 8.0), lines),
         panel("Requests of a minute that met both objectives", "%", (0.0, 100.0), misses),
     ];
-    std::fs::write(root.join(KEPT).join("ramp.svg"), picture::draw(&panels, longest))?;
+    std::fs::write(root.join(STORED).join("ramp.svg"), picture::draw(&panels, longest))?;
     let [ours, hpa, _] = scores[..] else { anyhow::bail!("three arms are scored") };
     Ok(Measured {
         text,
@@ -73,18 +73,18 @@ pub(super) fn truth(root: &Path) -> Result<Measured> {
         |---|---|---|---|---|---|---|---|---|---|---|---|\n"
         .to_owned();
     let (mut hours, mut points, mut panels, mut longest) = (0.0_f64, 0.0_f64, Vec::new(), 0.0_f64);
-    for (name, ruler) in ARMS.into_iter().filter(|(name, _)| *name != TOLD) {
+    for (name, ruler) in ARMS.into_iter().filter(|(name, _)| *name != MISSTATED) {
         let arm = format!("{name}-{}", ruler.name());
-        if !Series::is_kept(&root.join(KEPT), &arm) {
+        if !Series::is_stored(&root.join(STORED), &arm) {
             let _ = writeln!(text, "| {name} | {} | not played ||||||||||", ruler.name());
             continue;
         }
         let world = World::read(root, name)?;
-        let live = Series::kept(&root.join(KEPT), &arm)?;
-        let cluster = Cluster::kept(&root.join(KEPT), &arm)?;
+        let live = Series::stored(&root.join(STORED), &arm)?;
+        let cluster = Cluster::stored(&root.join(STORED), &arm)?;
         let there = live.score(&world, None);
         let simulated = simulated::play(&world, ruler, &cluster, Likeness::ALL)?;
-        simulated.keep(&root.join(KEPT), &format!("{arm}-simulated"))?;
+        simulated.keep(&root.join(STORED), &format!("{arm}-simulated"))?;
         let here = simulated.score(&world, Some(there.seconds));
         let off = 100.0 * (here.gpu_hours / there.gpu_hours - 1.0);
         let followed = simulated::follow(&world, &live)?;
@@ -123,7 +123,7 @@ pub(super) fn truth(root: &Path) -> Result<Measured> {
         text += &causes(root, name)?;
     }
     text += TRUTH;
-    std::fs::write(root.join(KEPT).join("truth.svg"), picture::draw(&panels, longest))?;
+    std::fs::write(root.join(STORED).join("truth.svg"), picture::draw(&panels, longest))?;
     Ok(Measured {
         text,
         figures: vec![
@@ -169,11 +169,11 @@ fn seen(arms: &[String], cluster: &Cluster) -> String {
 fn causes(root: &Path, name: &str) -> Result<String> {
     let world = World::read(root, name)?;
     let arm = format!("{name}-{}", Ruler::Governor.name());
-    if !Series::is_kept(&root.join(KEPT), &arm) {
+    if !Series::is_stored(&root.join(STORED), &arm) {
         return Ok(String::new());
     }
-    let live = Series::kept(&root.join(KEPT), &arm)?;
-    let cluster = Cluster::kept(&root.join(KEPT), &arm)?;
+    let live = Series::stored(&root.join(STORED), &arm)?;
+    let cluster = Cluster::stored(&root.join(STORED), &arm)?;
     let there = live.score(&world, None);
     let all = Likeness::ALL;
     let cases = [
@@ -209,19 +209,19 @@ fn causes(root: &Path, name: &str) -> Result<String> {
 }
 
 /// A capacity that its owner states wrong, beside one that is predicted.
-pub(super) fn told(root: &Path) -> Result<Measured> {
-    let world = World::read(root, TOLD)?;
+pub(super) fn misstated(root: &Path) -> Result<Measured> {
+    let world = World::read(root, MISSTATED)?;
     let mut text = format!(
-        "`scenarios/{TOLD}.toml` under the governor: once with a stated capacity of three times the real one, once with \
+        "`scenarios/{MISSTATED}.toml` under the governor: once with a stated capacity of three times the real one, once with \
          none, so that it is predicted. The section above has an engine that slows to half its speed after 15 minutes \
          (`live-slow`).\n\n\
          | Stated | Attained live % | GPU-hours live | Attained simulated % | GPU-hours simulated |\n\
          |---|---|---|---|---|\n"
     );
     for (words, ruler) in [("three times too much", Ruler::Governor), ("nothing", Ruler::Knew)] {
-        let arm = format!("{TOLD}-{}", ruler.name());
-        let live = Series::kept(&root.join(KEPT), &arm)?;
-        let cluster = Cluster::kept(&root.join(KEPT), &arm)?;
+        let arm = format!("{MISSTATED}-{}", ruler.name());
+        let live = Series::stored(&root.join(STORED), &arm)?;
+        let cluster = Cluster::stored(&root.join(STORED), &arm)?;
         let there = live.score(&world, None);
         let here = simulated::play(&world, ruler, &cluster, Likeness::ALL)?;
         let here = here.score(&world, Some(there.seconds));
@@ -294,13 +294,14 @@ fn panel(title: &str, unit: &str, (least, most): (f64, f64), lines: Vec<Line>) -
 }
 
 fn replicas(series: &Series) -> Vec<(f64, f64)> {
-    series.looks.iter().map(|look| (look.at, f64::from(look.replicas))).collect()
+    series.samples.iter().map(|sample| (sample.at, f64::from(sample.replicas))).collect()
 }
 
 /// Pods that hold accelerators.
 fn held(series: &Series) -> Vec<(f64, f64)> {
-    let pods = |look: &super::series::Look| look.ready + look.starting + look.draining;
-    series.looks.iter().map(|look| (look.at, f64::from(pods(look)))).collect()
+    let pods =
+        |sample: &super::series::ReplicaSample| sample.ready + sample.starting + sample.draining;
+    series.samples.iter().map(|sample| (sample.at, f64::from(pods(sample)))).collect()
 }
 
 /// Minute by minute.

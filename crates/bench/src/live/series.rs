@@ -8,7 +8,7 @@ use std::path::Path;
 
 /// One look at the pods.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) struct Look {
+pub(super) struct ReplicaSample {
     /// Seconds after the first request.
     pub(super) at: f64,
     /// Pods that serve and take new requests.
@@ -33,7 +33,7 @@ pub(super) struct Got {
 /// An arm as it went.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Series {
-    pub(super) looks: Vec<Look>,
+    pub(super) samples: Vec<ReplicaSample>,
     pub(super) got: Vec<Got>,
 }
 
@@ -57,19 +57,18 @@ impl Series {
     /// Scores it up to `end`, or to its own end of the episode.
     pub(super) fn score(&self, world: &World, end: Option<f64>) -> Score {
         let end = end.unwrap_or_else(|| self.episode_end(world));
-        let mean = |of: &dyn Fn(&Look) -> f64| {
-            let nexts = self.looks.iter().skip(1).map(|look| look.at).chain([end]);
-            let parts =
-                self.looks.iter().zip(nexts).map(|(look, next)| {
-                    of(look) * (next.min(end) - look.at.clamp(0.0, end)).max(0.0)
-                });
+        let mean = |of: &dyn Fn(&ReplicaSample) -> f64| {
+            let nexts = self.samples.iter().skip(1).map(|sample| sample.at).chain([end]);
+            let parts = self.samples.iter().zip(nexts).map(|(sample, next)| {
+                of(sample) * (next.min(end) - sample.at.clamp(0.0, end)).max(0.0)
+            });
             parts.sum::<f64>()
         };
-        let held = mean(&|look| f64::from(look.ready + look.starting + look.draining));
+        let held = mean(&|sample| f64::from(sample.ready + sample.starting + sample.draining));
         let attained = self.got.iter().filter(|got| got.met(world)).count();
         Score {
             attained_percent: 100.0 * attained as f64 / self.got.len().max(1) as f64,
-            replicas: mean(&|look| f64::from(look.replicas)) / end.max(1.0),
+            replicas: mean(&|sample| f64::from(sample.replicas)) / end.max(1.0),
             gpu_hours: held * f64::from(world.gpus) / 3_600.0,
             seconds: end,
             unanswered: self.got.iter().filter(|got| got.times.is_none()).count(),
@@ -85,13 +84,14 @@ impl Series {
     /// allowed; the last look if there is none.
     fn episode_end(&self, world: &World) -> f64 {
         let last = world.last_request();
-        let back = self.looks.iter().find(|look| look.at >= last && look.replicas <= world.min);
-        back.or(self.looks.last()).map_or(last, |look| look.at)
+        let back =
+            self.samples.iter().find(|sample| sample.at >= last && sample.replicas <= world.min);
+        back.or(self.samples.last()).map_or(last, |sample| sample.at)
     }
 
     /// The same, counted from a moment so many seconds later.
     pub(super) fn from(mut self, later: f64) -> Self {
-        self.looks.iter_mut().for_each(|look| look.at -= later);
+        self.samples.iter_mut().for_each(|sample| sample.at -= later);
         self.got.iter_mut().for_each(|got| got.at -= later);
         self
     }
@@ -99,9 +99,9 @@ impl Series {
     /// Both as CSV files, by which the pictures can be drawn again.
     pub(super) fn keep(&self, folder: &Path, name: &str) -> Result<()> {
         std::fs::create_dir_all(folder)?;
-        let mut looks = "at_seconds,ready,starting,draining,replicas\n".to_owned();
-        for Look { at, ready, starting, draining, replicas } in &self.looks {
-            let _ = writeln!(looks, "{at:.1},{ready},{starting},{draining},{replicas}");
+        let mut samples = "at_seconds,ready,starting,draining,replicas\n".to_owned();
+        for ReplicaSample { at, ready, starting, draining, replicas } in &self.samples {
+            let _ = writeln!(samples, "{at:.1},{ready},{starting},{draining},{replicas}");
         }
         let mut got = "at_seconds,first_ms,between_ms\n".to_owned();
         for Got { at, times } in &self.got {
@@ -110,20 +110,20 @@ impl Series {
                 None => writeln!(got, "{at:.2},,"),
             };
         }
-        std::fs::write(folder.join(format!("{name}-replicas.csv")), looks)?;
+        std::fs::write(folder.join(format!("{name}-replicas.csv")), samples)?;
         std::fs::write(folder.join(format!("{name}-requests.csv")), got)?;
         Ok(())
     }
 
     /// Whether they were kept: not every run plays every arm.
-    pub(super) fn is_kept(folder: &Path, name: &str) -> bool {
+    pub(super) fn is_stored(folder: &Path, name: &str) -> bool {
         ["replicas", "requests"]
             .iter()
             .all(|part| folder.join(format!("{name}-{part}.csv")).exists())
     }
 
     /// Reads both again.
-    pub(super) fn kept(folder: &Path, name: &str) -> Result<Self> {
+    pub(super) fn stored(folder: &Path, name: &str) -> Result<Self> {
         let rows = |part: &str| -> Result<Vec<Vec<String>>> {
             let path = folder.join(format!("{name}-{part}.csv"));
             let mut reader = csv::Reader::from_path(&path)
@@ -133,7 +133,7 @@ impl Series {
         let mut series = Self::default();
         for row in rows("replicas")? {
             let count = |place: usize| row[place].parse::<u32>();
-            series.looks.push(Look {
+            series.samples.push(ReplicaSample {
                 at: row[0].parse()?,
                 ready: count(1)?,
                 starting: count(2)?,
@@ -166,22 +166,23 @@ mod tests {
         World::read(&root, super::super::SCENARIOS[0]).unwrap()
     }
 
-    fn look(at: f64, replicas: u32) -> Look {
-        Look { at, replicas, ready: replicas, starting: 0, draining: 1 }
+    fn sample(at: f64, replicas: u32) -> ReplicaSample {
+        ReplicaSample { at, replicas, ready: replicas, starting: 0, draining: 1 }
     }
 
     #[test]
     fn an_episode_ends_when_the_floor_is_reached_after_the_last_request() {
         let world = world();
         let last = world.last_request();
-        let looks = vec![look(0.0, 3), look(last, 5), look(last + 100.0, 3), look(last + 200.0, 3)];
+        let samples =
+            vec![sample(0.0, 3), sample(last, 5), sample(last + 100.0, 3), sample(last + 200.0, 3)];
         let got = vec![
             Got { at: 0.0, times: Some((100.0, 20.0)) },
             Got { at: 1.0, times: Some((100.0, 200.0)) },
             Got { at: 2.0, times: Some((9_000.0, 20.0)) },
             Got { at: 3.0, times: None },
         ];
-        let score = Series { looks, got }.score(&world, None);
+        let score = Series { samples, got }.score(&world, None);
         assert!((score.seconds - last - 100.0).abs() < 1e-9);
         let mean = (3.0 * last + 5.0 * 100.0) / (last + 100.0);
         assert!((score.replicas - mean).abs() < 1e-9, "{score:?}");
@@ -195,8 +196,8 @@ mod tests {
     fn what_is_kept_is_read_again() {
         let folder = tempfile::tempdir().unwrap();
         let got = vec![Got { at: 1.25, times: Some((100.0, 20.5)) }, Got { at: 2.5, times: None }];
-        let series = Series { looks: vec![look(0.0, 3), look(5.0, 4)], got };
+        let series = Series { samples: vec![sample(0.0, 3), sample(5.0, 4)], got };
         series.keep(folder.path(), "a").unwrap();
-        assert_eq!(Series::kept(folder.path(), "a").unwrap(), series);
+        assert_eq!(Series::stored(folder.path(), "a").unwrap(), series);
     }
 }

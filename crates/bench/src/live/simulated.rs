@@ -2,7 +2,7 @@
 
 use super::arm::{Ruler, running_target};
 use super::measured::Measured;
-use super::series::{Got, Look, Series};
+use super::series::{Got, ReplicaSample, Series};
 use super::world::World;
 use crate::contenders;
 use anyhow::{Context, Result};
@@ -39,7 +39,7 @@ impl Likeness {
 const GRACE: Seconds = Seconds(180.0);
 
 /// Between two looks of the operator, and between two scrapes.
-const LOOK_S: f64 = 15.0;
+const TICK_S: f64 = 15.0;
 const SCRAPE_S: f64 = 5.0;
 
 /// The controller of HorizontalPodAutoscalers looks at a new one first after one sync period, because its queue delays
@@ -61,7 +61,7 @@ pub(super) fn play(
     }
     let run = run(&setup, policy.as_mut());
     let history = run.histories.first().context("a world without a model")?;
-    Ok(Series { looks: looks(history), got: got(history) }.from(world.before))
+    Ok(Series { samples: samples(history), got: got(history) }.from(world.before))
 }
 
 /// A world that is like the cluster in these things.
@@ -73,7 +73,7 @@ fn alike(
 ) -> Setup {
     let real = Habits::FLYBALL;
     if likeness.sight {
-        setup.habits.gateways_tell = real.gateways_tell;
+        setup.habits.report_every = real.report_every;
         setup.habits.engines_beside = real.engines_beside;
         setup.habits.histograms = real.histograms;
         // Prometheus can be asked for what it has just scraped.
@@ -89,11 +89,11 @@ fn alike(
         setup.models[0].variants[0].cold_start = StartParts::constant(started);
         let arm = format!("{}-{}", world.name, ruler.name());
         if ruler.is_hpa() {
-            setup.habits.first_look = HPA_FIRST;
+            setup.habits.first_tick = HPA_FIRST;
         }
         if let Some(first) = measured.first_look_seconds.get(&arm) {
-            let first = (world.quiet + first).rem_euclid(LOOK_S);
-            setup.habits.first_look = Seconds(first);
+            let first = (world.quiet + first).rem_euclid(TICK_S);
+            setup.habits.first_tick = Seconds(first);
             // Engines are scraped one after the other, so that the mean of their ages is what matters.
             let scraped = (first - measured.scrape_age_seconds).rem_euclid(SCRAPE_S);
             setup.habits.first_scrape = Seconds(scraped);
@@ -111,7 +111,7 @@ pub(super) fn follow(world: &World, live: &Series) -> Result<Series> {
     setup.grace = GRACE;
     let run = run(&setup, &mut Follows { live, before: world.before });
     let history = run.histories.first().context("a world without a model")?;
-    Ok(Series { looks: looks(history), got: got(history) }.from(world.before))
+    Ok(Series { samples: samples(history), got: got(history) }.from(world.before))
 }
 
 /// Wants what served on the cluster.
@@ -131,9 +131,9 @@ impl ScalingPolicy for Follows<'_> {
 
     fn decide(&mut self, sight: &PolicyView<'_>) -> ScaleOrder {
         let now = sight.now.get() - self.before;
-        let until_now = self.live.looks.iter().take_while(|look| look.at <= now);
-        let look = until_now.last().or(self.live.looks.first());
-        ScaleOrder::Scale(look.map(|look| Replicas::new(look.ready)).into_iter().collect())
+        let until_now = self.live.samples.iter().take_while(|sample| sample.at <= now);
+        let sample = until_now.last().or(self.live.samples.first());
+        ScaleOrder::Scale(sample.map(|sample| Replicas::new(sample.ready)).into_iter().collect())
     }
 }
 
@@ -174,8 +174,8 @@ fn policy(world: &World, ruler: Ruler) -> Result<Box<dyn ScalingPolicy>> {
     })
 }
 
-fn looks(history: &ReplicaHistory) -> Vec<Look> {
-    let look = |standing: &flyball_simulator::cluster::ReplicaCounts| Look {
+fn samples(history: &ReplicaHistory) -> Vec<ReplicaSample> {
+    let sample = |standing: &flyball_simulator::cluster::ReplicaCounts| ReplicaSample {
         at: standing.at.get(),
         ready: standing.ready,
         starting: standing.pending + standing.starting,
@@ -183,7 +183,7 @@ fn looks(history: &ReplicaHistory) -> Vec<Look> {
         // A Deployment does not count pods that end.
         replicas: standing.pending + standing.starting + standing.ready,
     };
-    history.standings.iter().map(look).collect()
+    history.standings.iter().map(sample).collect()
 }
 
 fn got(history: &ReplicaHistory) -> Vec<Got> {

@@ -1,7 +1,7 @@
 //! The cluster as the bench uses it: manifests in, looks at pods out, everything gone at the end.
 
 use super::cluster::Cluster;
-use super::series::Look;
+use super::series::ReplicaSample;
 use crate::process;
 use crate::programs;
 use crate::programs::page::json;
@@ -150,13 +150,17 @@ impl Stage {
     }
 
     /// The pods of an arm, `begun` being when its first request was sent.
-    pub(super) fn look(&self, namespace: &str, begun: Instant) -> Result<(Look, Vec<Pod>)> {
+    pub(super) fn sample(
+        &self,
+        namespace: &str,
+        begun: Instant,
+    ) -> Result<(ReplicaSample, Vec<Pod>)> {
         let path = format!("/api/v1/namespaces/{namespace}/pods?labelSelector=app%3Dmodel");
         let pods = json(self.api, &path)?;
         let path = format!("/apis/apps/v1/namespaces/{namespace}/deployments/model");
         let replicas = json(self.api, &path)?["status"]["replicas"].as_u64().unwrap_or(0) as u32;
         let at = begun.elapsed().as_secs_f64();
-        let mut look = Look { at, replicas, ..Look::default() };
+        let mut sample = ReplicaSample { at, replicas, ..ReplicaSample::default() };
         let mut seen = Vec::new();
         for pod in pods["items"].as_array().into_iter().flatten() {
             let leaves = !pod["metadata"]["deletionTimestamp"].is_null()
@@ -165,17 +169,17 @@ impl Stage {
             let ready =
                 conditions.into_iter().any(|c| c["type"] == "Ready" && c["status"] == "True");
             match (leaves, ready) {
-                (true, _) => look.draining += 1,
-                (false, true) => look.ready += 1,
-                (false, false) => look.starting += 1,
+                (true, _) => sample.draining += 1,
+                (false, true) => sample.ready += 1,
+                (false, false) => sample.starting += 1,
             }
             seen.extend(Pod::read(pod));
         }
-        Ok((look, seen))
+        Ok((sample, seen))
     }
 
     /// Sets what is wrong with an engine.
-    pub(super) fn tell_engine(&self, namespace: &str, pod: &str, faults: &str) -> Result<()> {
+    pub(super) fn set_engine_faults(&self, namespace: &str, pod: &str, faults: &str) -> Result<()> {
         let path = format!("/api/v1/namespaces/{namespace}/pods/{pod}:8000/proxy/emulator/faults");
         let answer = post(self.api, &path, faults)?;
         ensure!(

@@ -120,14 +120,14 @@ impl World {
     }
 
     /// Whether nobody hears its gateway.
-    pub(super) fn is_unheard(&self) -> bool {
+    pub(super) fn lacks_gateway(&self) -> bool {
         self.setup.faults.iter().any(|fault| matches!(fault, Fault::NoGateway { .. }))
     }
 
     /// What its owner says that a replica carries, where that is wrong.
     pub(super) fn stated(&self) -> Option<Capacity> {
         self.setup.faults.iter().find_map(|fault| match fault {
-            Fault::ToldCapacity { told: StatedCapacity::Times(factor), .. } => {
+            Fault::StatedCapacity { stated: StatedCapacity::Times(factor), .. } => {
                 Some(stated(&self.setup.models[0].variants[0].capacity, *factor))
             }
             _ => None,
@@ -137,7 +137,7 @@ impl World {
     /// The same without an owner who is wrong.
     pub(super) fn known(&self) -> Setup {
         let mut setup = self.setup.clone();
-        setup.faults.retain(|fault| !matches!(fault, Fault::ToldCapacity { .. }));
+        setup.faults.retain(|fault| !matches!(fault, Fault::StatedCapacity { .. }));
         setup
     }
 

@@ -38,8 +38,8 @@ const SOON: Duration = Duration::from_secs(2);
 pub(crate) fn open_files() -> u32 {
     static FOUND: OnceLock<u32> = OnceLock::new();
     *FOUND.get_or_init(|| {
-        let wanted = format!("--nofile={OPEN_FILES}");
-        if process::read(Command::new("prlimit").args([&wanted, "true"])).is_ok() {
+        let limit = format!("--nofile={OPEN_FILES}");
+        if process::read(Command::new("prlimit").args([&limit, "true"])).is_ok() {
             return OPEN_FILES;
         }
         let hard = ["--nofile", "--output", "HARD", "--noheadings", "--raw"];

@@ -32,8 +32,8 @@ struct Side {
     better: Option<Came>,
 }
 
-/// Plays all of them. `said` is told of each.
-pub(super) fn all(player: &Player, folder: &Path, said: &dyn Fn(&str)) -> Result<Vec<HeldOut>> {
+/// Plays all of them. `report` is told of each.
+pub(super) fn all(player: &Player, folder: &Path, report: &dyn Fn(&str)) -> Result<Vec<HeldOut>> {
     let bursts = trace(&player.traces.join("azure_llm_2023_code.csv.gz"))?;
     let steady = trace(&player.traces.join("azure_llm_2023_conv.csv.gz"))?;
     let shuffled: Result<Vec<PathBuf>> = (1..=ORDERS)
@@ -48,11 +48,11 @@ pub(super) fn all(player: &Player, folder: &Path, said: &dyn Fn(&str)) -> Result
             let name = |what: &str| format!("{what} {} {gpu} @{cold_start}", model.name);
             let hours = ("1h", "01:00");
             let one = played(player, name("bursts"), &shuffled, engines, cold_start, hours)?;
-            said(&one.line());
+            report(&one.line());
             let halves = ("29m", "00:29");
             let sixfold = std::slice::from_ref(&sixfold);
             let six = played(player, name("sixfold"), sixfold, engines, cold_start, halves)?;
-            said(&six.line());
+            report(&six.line());
             all.extend([one, six]);
         }
     }

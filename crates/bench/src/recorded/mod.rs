@@ -94,11 +94,11 @@ fn command(args: &Args) -> String {
 }
 
 fn worlds(player: &Player, args: &Args) -> Result<Measured> {
-    let wanted = |world: &World| {
+    let is_chosen = |world: &World| {
         let only = |only: &String| world.to_string().contains(only.as_str());
         traced(args, world.trace.name) && args.only.as_ref().is_none_or(only)
     };
-    let worlds: Vec<World> = world::all().into_iter().filter(wanted).collect();
+    let worlds: Vec<World> = world::all().into_iter().filter(is_chosen).collect();
     ensure!(!worlds.is_empty(), "no world is called so; hint: `conv 70b h100 @100` is one");
     let mut verdicts = Vec::new();
     for (n, world) in worlds.iter().enumerate() {
@@ -111,7 +111,7 @@ fn worlds(player: &Player, args: &Args) -> Result<Measured> {
     let figures = vec![
         measure("sim.methods_agree_pct", sums.agree_pct, "%", Op::AtLeast, 95.0),
         measure("sim.below_clairvoyant", sums.below_clairvoyant, "replays", Op::Exactly, 0.0),
-        measure("governor.worlds_kept_pct", sums.kept_pct, "%", Op::AtLeast, 100.0),
+        measure("governor.worlds_kept_pct", sums.within_limit_pct, "%", Op::AtLeast, 100.0),
         measure("governor.worlds_cheapest_pct", sums.cheapest_pct, "%", Op::AtLeast, 90.0),
         measure("governor.worlds_worst_pct", sums.worst_pct, "%", Op::AtMost, 3.0),
     ];

@@ -140,8 +140,8 @@ impl Player {
             .args(question.more)
             .output()
             .with_context(|| format!("starting {}", self.flyball.display()))?;
-        let said = String::from_utf8_lossy(&output.stderr);
-        ensure!(output.status.success(), "flyball backtest failed:\n{said}");
+        let problem = String::from_utf8_lossy(&output.stderr);
+        ensure!(output.status.success(), "flyball backtest failed:\n{problem}");
         let answer: Answer =
             serde_json::from_slice(&output.stdout).context("what flyball backtest answered")?;
         Ok(answered(answer))

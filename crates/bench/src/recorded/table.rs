@@ -34,7 +34,7 @@ pub(super) fn markdown(verdicts: &[Verdict], sums: &Sums) -> String {
         rivals().count(),
         sums.over_picked_pct,
         sums.over_picked_cost_pct,
-        sums.kept_pct,
+        sums.within_limit_pct,
         verdicts.len(),
         sums.cheapest_pct,
         sums.worst_pct,
@@ -75,8 +75,8 @@ fn columns(verdict: &Verdict) -> (String, String) {
     let rival = verdict.best.as_ref().or(verdict.dominated_by.as_ref());
     let rival = rival.map_or_else(|| "nobody keeps it".to_owned(), named);
     let word = match (verdict.stand(), verdict.dearer_pct()) {
-        (Stand::Kept, Some(pct)) => format!("{pct:+.0} %"),
-        (Stand::Kept, None) => "alone".to_owned(),
+        (Stand::WithinLimit, Some(pct)) => format!("{pct:+.0} %"),
+        (Stand::WithinLimit, None) => "alone".to_owned(),
         (Stand::Broke, _) => "**broken**".to_owned(),
         (Stand::Unbeaten, _) => "unbeaten".to_owned(),
         (Stand::Dominated, _) => "**dominated**".to_owned(),

@@ -34,7 +34,7 @@ pub(super) struct Verdict {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stand {
     /// Somebody kept the limit, and so did it.
-    Kept,
+    WithinLimit,
     /// Somebody kept the limit, and it did not.
     Broke,
     /// Nobody kept the limit, and nobody both missed fewer and cost less.
@@ -49,7 +49,7 @@ pub(super) struct Sums {
     pub(super) agree_pct: f64,
     pub(super) below_clairvoyant: f64,
     /// Of the worlds in which somebody kept the limit, or nobody and the governor is not dominated.
-    pub(super) kept_pct: f64,
+    pub(super) within_limit_pct: f64,
     /// Of those in which both kept it, it was the cheapest.
     pub(super) cheapest_pct: f64,
     /// The most that it was dearer than the best.
@@ -77,9 +77,9 @@ impl Verdict {
             |one: &&Came| one.missed < governor.missed && one.gpu_hours < governor.gpu_hours;
         let picked = cheapest(halves.first.iter().filter(|one| is_rival(one)));
         let below = |all: &[Came]| {
-            let kept = all.iter().filter(|one| one.keeps() && one.policy != CLAIRVOYANT);
+            let within_limit = all.iter().filter(|one| one.keeps() && one.policy != CLAIRVOYANT);
             let beats = |one: &&Came| one.gpu_hours < (1.0 - ROUNDING) * bound(all, one.missed);
-            kept.filter(beats).count()
+            within_limit.filter(beats).count()
         };
         let fixed: Vec<&Came> = whole.iter().filter(|one| is_static(one)).collect();
         let same = |one: &&&Came| named(flow, &one.policy).keeps() == one.keeps();
@@ -99,7 +99,7 @@ impl Verdict {
 
     pub(super) fn stand(&self) -> Stand {
         match (&self.best, self.governor.keeps(), &self.dominated_by) {
-            (_, true, _) => Stand::Kept,
+            (_, true, _) => Stand::WithinLimit,
             (Some(_), false, _) => Stand::Broke,
             (None, false, None) => Stand::Unbeaten,
             (None, false, Some(_)) => Stand::Dominated,
@@ -141,8 +141,8 @@ pub(super) fn all(verdicts: &[Verdict]) -> Sums {
     Sums {
         agree_pct: part(agreed.0, agreed.1),
         below_clairvoyant: verdicts.iter().map(|one| one.below as f64).sum(),
-        kept_pct: part(
-            count(&|one| matches!(one.stand(), Stand::Kept | Stand::Unbeaten)),
+        within_limit_pct: part(
+            count(&|one| matches!(one.stand(), Stand::WithinLimit | Stand::Unbeaten)),
             verdicts.len(),
         ),
         cheapest_pct: part(dearer.iter().filter(|pct| **pct <= 0.05).count(), dearer.len()),
@@ -157,8 +157,10 @@ pub(super) fn all(verdicts: &[Verdict]) -> Sums {
 pub(super) fn contenders(first: &[Came]) -> Vec<&str> {
     let tuned = |family: &str| {
         let settings = first.iter().filter(|one| one.policy.split('@').next() == Some(family));
-        let kept = settings.filter(|one| one.keeps());
-        kept.min_by(|a, b| a.gpu_hours.total_cmp(&b.gpu_hours)).map(|one| one.policy.as_str())
+        let within_limit = settings.filter(|one| one.keeps());
+        within_limit
+            .min_by(|a, b| a.gpu_hours.total_cmp(&b.gpu_hours))
+            .map(|one| one.policy.as_str())
     };
     let mut all: Vec<&str> = rivals().collect();
     let families = TRIED.iter().filter_map(|tried| tried.split('@').next());
@@ -179,8 +181,8 @@ fn is_rival(one: &Came) -> bool {
 }
 
 fn cheapest<'a>(all: impl Iterator<Item = &'a Came>) -> Option<Came> {
-    let kept = all.filter(|one| one.keeps());
-    kept.min_by(|a, b| a.gpu_hours.total_cmp(&b.gpu_hours)).cloned()
+    let within_limit = all.filter(|one| one.keeps());
+    within_limit.min_by(|a, b| a.gpu_hours.total_cmp(&b.gpu_hours)).cloned()
 }
 
 /// What the clairvoyant pays where it may miss so many: the line between the corners beside it.
@@ -248,13 +250,13 @@ mod tests {
             ("hpa", 5.0, 0.01),
             ("static@2", 4.5, 0.0),
         ]);
-        assert_eq!(one.stand(), Stand::Kept);
+        assert_eq!(one.stand(), Stand::WithinLimit);
         // Two replicas kept it in the first half: an owner would have them.
         assert!((one.dearer_pct().unwrap() - 100.0 / 4.5).abs() < 1e-9);
         assert_eq!(one.picked.as_ref().unwrap().policy, "static@2");
         assert_eq!(one.agreed, (0, 1), "the flow says that two are not enough");
         let sums = all(&[one]);
-        assert_eq!((sums.kept_pct, sums.cheapest_pct), (100.0, 0.0));
+        assert_eq!((sums.within_limit_pct, sums.cheapest_pct), (100.0, 0.0));
         assert_eq!(sums.over_picked_pct, 0.0, "two replicas would have been cheaper later, too");
         assert!((sums.over_picked_cost_pct - 100.0 / 4.5).abs() < 1e-9);
     }
@@ -268,7 +270,7 @@ mod tests {
         assert_eq!(world(("hpa", 4.0, 0.05)).stand(), Stand::Dominated);
         assert_eq!(world(("hpa", 9.0, 0.005)).stand(), Stand::Broke);
         let sums = all(&[world(("hpa", 4.0, 0.2)), world(("hpa", 4.0, 0.05))]);
-        assert_eq!(sums.kept_pct, 50.0);
+        assert_eq!(sums.within_limit_pct, 50.0);
     }
 
     #[test]

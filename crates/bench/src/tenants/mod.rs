@@ -2,7 +2,7 @@
 //!
 //! The worlds, the hostile rows and the sums of processor time are tests of the crates that decide; this runs them in an
 //! optimised build, by the thousand, and reads what they print. What a real cluster shows is in stories
-//! (`cargo xtask e2e --figure tenants budget rates`).
+//! (`cargo xtask e2e --figure`).
 
 use crate::documents::{TENANTS, listed, typed, unless};
 use crate::figures::Op;
@@ -71,11 +71,14 @@ fn command(args: &Args) -> String {
 
 fn worlds(root: &Path, seeds: u64) -> Result<Measured> {
     let count = seeds.to_string();
-    let said = Said::of(root, &["-p", "flyball-quota", "--test", "it"], &count)?;
-    ensure!(said.passed, "a rule broke in one of the worlds:\n{}", said.text);
-    let (usable, most) =
-        (said.number("usable in the worst world: ")?, said.number("used in the worst minute: ")?);
-    let refused = said.number("refused without an operator, of a million: ")?;
+    let output =
+        TestOutput::of(root, &["-p", "flyball-quota", "--test", "it"], Run::Worlds(&count))?;
+    ensure!(output.passed, "a rule broke in one of the worlds:\n{}", output.text);
+    let (usable, most) = (
+        output.number("usable in the worst world: ")?,
+        output.number("used in the worst minute: ")?,
+    );
+    let refused = output.number("refused without an operator, of a million: ")?;
     let over = (100.0 * (most - 1.0)).max(0.0);
     let text = format!(
         "Gateways and leaders die, messages are lost, doubled and late, gateways are cut off, clocks jump: {seeds} worlds \
@@ -84,7 +87,7 @@ fn worlds(root: &Path, seeds: u64) -> Result<Measured> {
          beyond a budget, nobody is refused while money is left, a period begins once, no minute has more than a limit. \
          They are the code that operator and gateways run, with a network that is made up.\n\n\
          | | |\n|---|---|\n| worlds in which a rule broke | 0 of {} |\n\
-         | usable of a limit while traffic moves, in the worst world | {:.2} % |\n\
+         | usable of a limit while traffic moves, of what a single gateway would serve, in the worst world | {:.2} % |\n\
          | used of a limit in the worst minute of all storms | {:.2} % |\n\
          | requests refused below 80 % of a limit while the operator is away | {refused:.1} of a million |\n",
         4 * seeds,
@@ -100,9 +103,9 @@ fn worlds(root: &Path, seeds: u64) -> Result<Measured> {
 }
 
 fn hostile(root: &Path) -> Result<Measured> {
-    let said = Said::of(root, &["-p", "flyball-identity", "--test", "it"], "")?;
-    ensure!(said.passed, "a stranger was let in:\n{}", said.text);
-    let counts: Vec<f64> = said.numbers("hostile, refused for its own reason: ");
+    let output = TestOutput::of(root, &["-p", "flyball-identity", "--test", "it"], Run::Alone)?;
+    ensure!(output.passed, "a stranger was let in:\n{}", output.text);
+    let counts: Vec<f64> = output.numbers("hostile, refused for its own reason: ");
     let sum: f64 = counts.iter().sum();
     let text = format!(
         "{sum} keys, tokens and keys of issuers that a stranger could send or publish, each refused for the reason that was \
@@ -115,10 +118,10 @@ fn hostile(root: &Path) -> Result<Measured> {
 
 fn cost(root: &Path) -> Result<Measured> {
     let tests = ["-p", "flyball-gateway", "--lib", "cost::"];
-    let said = Said::of(root, &tests, "")?;
-    let identity = said.number("who asks among 100,032 keys, us: ")?;
-    let one = said.number("admission below one Tenant, us: ")?;
-    let deepest = said.number("admission below the most Tenants, us: ")?;
+    let output = TestOutput::of(root, &tests, Run::Alone)?;
+    let identity = output.number("who asks among 100,032 keys, us: ")?;
+    let one = output.number("admission below one Tenant, us: ")?;
+    let deepest = output.number("admission below the most Tenants, us: ")?;
     let text = format!(
         "Processor time, each key or request another one than before.\n\n| | us |\n|---|---|\n\
          | who asks, among 100,032 keys: hash and table | {identity:.2} |\n\
@@ -134,21 +137,31 @@ fn cost(root: &Path) -> Result<Measured> {
     Ok(Measured { text, figures })
 }
 
+/// How tests are run.
+#[derive(Clone, Copy)]
+enum Run<'a> {
+    /// One after the other: times are taken.
+    Alone,
+    /// At once, in so many worlds each: nothing of them is a time.
+    Worlds(&'a str),
+}
+
 /// What tests printed.
-struct Said {
+struct TestOutput {
     text: String,
     passed: bool,
 }
 
-impl Said {
-    fn of(root: &Path, tests: &[&str], seeds: &str) -> Result<Self> {
+impl TestOutput {
+    fn of(root: &Path, tests: &[&str], run: Run<'_>) -> Result<Self> {
         eprintln!("tenants: cargo test --release {}", tests.join(" "));
         let mut cargo = Command::new("cargo");
         cargo.current_dir(root).args(["test", "--release", "--locked", "--quiet"]).args(tests);
-        cargo.args(["--", "--include-ignored", "--nocapture", "--test-threads=1"]);
-        if !seeds.is_empty() {
-            cargo.env("FLYBALL_QUOTA_SEEDS", seeds);
-        }
+        cargo.args(["--", "--include-ignored", "--nocapture"]);
+        match run {
+            Run::Alone => cargo.arg("--test-threads=1"),
+            Run::Worlds(seeds) => cargo.env("FLYBALL_QUOTA_SEEDS", seeds),
+        };
         let output = cargo.output().context("starting cargo")?;
         let text = [output.stdout, output.stderr]
             .map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
@@ -169,14 +182,14 @@ impl Said {
 
 #[cfg(test)]
 mod tests {
-    use super::Said;
+    use super::TestOutput;
 
     #[test]
     fn numbers_are_read_behind_words_wherever_the_line_begins() {
         let text = "test a ... who asks, us: 0.81\nother: 3 of 4\nother: x\n".to_owned();
-        let said = Said { text, passed: true };
-        assert_eq!(said.number("who asks, us: ").unwrap(), 0.81);
-        assert_eq!(said.numbers("other: "), [3.0]);
-        assert!(said.number("nobody says this").is_err());
+        let output = TestOutput { text, passed: true };
+        assert_eq!(output.number("who asks, us: ").unwrap(), 0.81);
+        assert_eq!(output.numbers("other: "), [3.0]);
+        assert!(output.number("nobody says this").is_err());
     }
 }

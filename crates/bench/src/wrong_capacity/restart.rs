@@ -15,7 +15,7 @@ const MOMENTS: [u32; 6] = [260, 500, 740, 980, 1_220, 1_480];
 /// At the end of a world most is known.
 const LAST: u32 = 5_390;
 /// The governor looks every 15 seconds; the second look is judged.
-const SECOND_LOOK: f64 = 30.0;
+const SECOND_TICK: f64 = 30.0;
 
 /// What came of it.
 pub(super) struct HandedOn {
@@ -38,7 +38,7 @@ pub(super) fn measured(root: &Path, flyball: Option<&Path>) -> Result<HandedOn> 
     let mut handed_on = HandedOn { moments: MOMENTS.len(), decisions: 0, divergence: 0, bytes: 0 };
     for at in MOMENTS {
         let with = simulated(&flyball, &folder, &(wave.clone() + &restart(at)))?;
-        let from = f64::from(at) + SECOND_LOOK;
+        let from = f64::from(at) + SECOND_TICK;
         let (with_it, without_it) = (moves(&with, from), moves(&without, from));
         handed_on.decisions += without_it.len();
         let here = with_it.iter().filter(|one| !without_it.contains(one)).count();

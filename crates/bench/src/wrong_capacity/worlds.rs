@@ -38,7 +38,7 @@ pub(super) const WORLDS: &[World] = &[
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Case {
     /// The capacity that is told is so many times the right one, from the beginning.
-    Told(f64),
+    Stated(f64),
     /// Nothing is told.
     Nothing,
     /// All engines compute so many times as fast.
@@ -48,10 +48,10 @@ pub(super) enum Case {
 }
 
 pub(super) const CASES: &[Case] = &[
-    Case::Told(1.0 / 3.0),
-    Case::Told(0.5),
-    Case::Told(2.0),
-    Case::Told(3.0),
+    Case::Stated(1.0 / 3.0),
+    Case::Stated(0.5),
+    Case::Stated(2.0),
+    Case::Stated(3.0),
     Case::Nothing,
     Case::Slows(0.5),
     Case::Longer(4.0),
@@ -72,8 +72,8 @@ const LOAD: f64 = 0.85;
 impl Case {
     pub(super) fn words(self) -> String {
         match self {
-            Self::Told(factor) if factor < 1.0 => format!("told 1/{:.0}", 1.0 / factor),
-            Self::Told(factor) => format!("told x {factor:.0}"),
+            Self::Stated(factor) if factor < 1.0 => format!("told 1/{:.0}", 1.0 / factor),
+            Self::Stated(factor) => format!("told x {factor:.0}"),
             Self::Nothing => "told nothing".to_owned(),
             Self::Slows(_) => "all engines at half speed".to_owned(),
             Self::Longer(factor) => format!("prompts x {factor:.0}"),
@@ -83,7 +83,7 @@ impl Case {
     /// From when on it is judged.
     pub(super) const fn judged_from(self) -> f64 {
         match self {
-            Self::Told(_) | Self::Nothing => LEARNING,
+            Self::Stated(_) | Self::Nothing => LEARNING,
             Self::Slows(_) | Self::Longer(_) => CHANGE + LEARNING,
         }
     }
@@ -91,7 +91,7 @@ impl Case {
     /// What it is in the file.
     fn fault(self) -> String {
         let (kind, at, more) = match self {
-            Self::Told(factor) => ("told-capacity", 0.0, format!("factor = {factor:?}")),
+            Self::Stated(factor) => ("told-capacity", 0.0, format!("factor = {factor:?}")),
             Self::Nothing => ("told-capacity", 0.0, "unknown = true".to_owned()),
             Self::Slows(factor) => ("engine-slows", CHANGE, format!("factor = {factor:?}")),
             Self::Longer(factor) => ("shape-shift", CHANGE, format!("prompt_factor = {factor:?}")),
@@ -117,9 +117,9 @@ impl World {
     /// The same, but whoever decides is told what is right.
     pub(super) fn known(&self, case: Case, seed: u64) -> Result<Setup> {
         let mut setup = self.setup(case, seed)?;
-        setup.faults.retain(|fault| !matches!(fault, Fault::ToldCapacity { .. }));
+        setup.faults.retain(|fault| !matches!(fault, Fault::StatedCapacity { .. }));
         let changed = match case {
-            Case::Told(_) | Case::Nothing => return Ok(setup),
+            Case::Stated(_) | Case::Nothing => return Ok(setup),
             Case::Slows(factor) => World { costs: self.costs.map(|cost| cost / factor), ..*self },
             Case::Longer(factor) => {
                 World { tokens: (self.tokens.0 * factor, self.tokens.1), ..*self }
@@ -129,9 +129,9 @@ impl World {
         let exact = |model: &flyball_simulator::cluster::ModelSetup| {
             model.variants.iter().map(|variant| (variant.capacity, variant.paces)).collect()
         };
-        let told = StatedCapacity::Exactly(after.models.iter().map(exact).collect());
+        let stated = StatedCapacity::Exactly(after.models.iter().map(exact).collect());
         let during = Seconds(CHANGE)..Seconds(f64::INFINITY);
-        setup.faults.push(Fault::ToldCapacity { during, told });
+        setup.faults.push(Fault::StatedCapacity { during, stated });
         Ok(setup)
     }
 

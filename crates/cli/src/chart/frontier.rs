@@ -16,11 +16,11 @@ pub(crate) fn frontier(points: &[Point]) -> Vec<usize> {
     let mut result: Vec<usize> = Vec::new();
     for index in order {
         let point = &points[index];
-        let kept = result.last().is_none_or(|&last| {
+        let is_better = result.last().is_none_or(|&last| {
             let last = &points[last];
             point.y < last.y || (point.x == last.x && point.y == last.y)
         });
-        if kept {
+        if is_better {
             result.push(index);
         }
     }

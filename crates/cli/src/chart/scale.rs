@@ -94,7 +94,7 @@ impl Scale {
     }
 
     /// The value with its unit, as exact as a reader can use.
-    pub(super) fn say(&self, value: f64) -> String {
+    pub(super) fn label(&self, value: f64) -> String {
         match &self.unit {
             Unit::Time(_) => {
                 let (name, factor) = self.unit.shown_in(value).unwrap_or(("s", 1.0));
@@ -283,13 +283,13 @@ mod tests {
 
     #[test]
     fn values_are_said_with_their_unit() {
-        let say = |unit, value| Scale::new(&Axis::new("a", unit), &[1.0], 5).say(value);
-        assert_eq!(say("$/h", 31.638), "$31.64/h");
-        assert_eq!(say("$", 12_345.0), "$12.3k");
-        assert_eq!(say("ms", 430.4), "430 ms");
-        assert_eq!(say("ms", 1_000.0), "1 s");
-        assert_eq!(say("s", 0.0), "0 s");
-        assert_eq!(say("tok/s", 0.25), "0.25 tok/s");
+        let label = |unit, value| Scale::new(&Axis::new("a", unit), &[1.0], 5).label(value);
+        assert_eq!(label("$/h", 31.638), "$31.64/h");
+        assert_eq!(label("$", 12_345.0), "$12.3k");
+        assert_eq!(label("ms", 430.4), "430 ms");
+        assert_eq!(label("ms", 1_000.0), "1 s");
+        assert_eq!(label("s", 0.0), "0 s");
+        assert_eq!(label("tok/s", 0.25), "0.25 tok/s");
     }
 
     #[test]

@@ -248,7 +248,7 @@ impl Field<'_> {
                 Which::X => (self.pen.limit_up, &self.x),
                 Which::Y => (self.pen.limit_across, &self.y),
             };
-            parts.push(format!("{line} {}: {}", limit.label, scale.say(limit.value)));
+            parts.push(format!("{line} {}: {}", limit.label, scale.label(limit.value)));
         }
         if self.hidden > 0 {
             parts.push(format!("{} hidden behind others", plural(self.hidden, "point")));

@@ -21,8 +21,8 @@ pub(crate) fn summary(chart: &Chart) -> String {
         text.push_str(&format!(
             "; chosen: {} at {} and {}",
             point.label,
-            x.say(point.x),
-            y.say(point.y)
+            x.label(point.x),
+            y.label(point.y)
         ));
     }
     text.push('.');
@@ -56,9 +56,9 @@ fn value(point: &Point, which: Which, scale: &Scale) -> String {
     let (value, interval) = point.on(which);
     match interval.filter(|(low, high)| low.is_finite() && high.is_finite()) {
         Some((low, high)) => {
-            format!("{} ({} to {})", scale.say(value), scale.say(low), scale.say(high))
+            format!("{} ({} to {})", scale.label(value), scale.label(low), scale.label(high))
         }
-        None => scale.say(value),
+        None => scale.label(value),
     }
 }
 

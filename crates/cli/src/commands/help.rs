@@ -82,7 +82,7 @@ mod tests {
     use crate::output::{answer_json, conforms};
     use clap::CommandFactory as _;
 
-    fn asked(text: &str) -> Result<HelpAnswer, Failure> {
+    fn page_of(text: &str) -> Result<HelpAnswer, Failure> {
         answer(&words(text), &Cli::command())
     }
 
@@ -92,12 +92,12 @@ mod tests {
 
     #[test]
     fn commands_and_pages_are_found_and_others_are_guessed() {
-        assert!(asked("plan serve").unwrap().text.contains("Usage: flyball plan serve"));
-        assert!(asked("").unwrap().text.contains("Usage: flyball"));
-        let units = asked("units").unwrap();
+        assert!(page_of("plan serve").unwrap().text.contains("Usage: flyball plan serve"));
+        assert!(page_of("").unwrap().text.contains("Usage: flyball"));
+        let units = page_of("units").unwrap();
         assert!(units.text.starts_with("# Units"));
         conforms("help", &answer_json(&units));
-        let wrong = |text: &str| format!("{:?}", asked(text).unwrap_err());
+        let wrong = |text: &str| format!("{:?}", page_of(text).unwrap_err());
         assert!(wrong("plan sreve").contains("plan serve"));
         assert!(wrong("unit").contains("flyball help units"));
         assert!(wrong("zzz").contains("lists the commands"));

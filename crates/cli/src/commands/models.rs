@@ -69,11 +69,11 @@ fn list(words: &[String]) -> Result<ModelList, Failure> {
         let one = entry(word, found.known, &found.config())?;
         return Ok(ModelList { models: vec![one] });
     }
-    let wanted: Vec<String> = words.iter().map(|word| folded(word)).collect();
+    let folded_words: Vec<String> = words.iter().map(|word| folded(word)).collect();
     let found: Vec<ModelEntry> = models::all()
         .iter()
         .map(|known| entry(known.name, known, known.config))
-        .filter(|entry| entry.as_ref().map_or(true, |entry| entry.has(&wanted)))
+        .filter(|entry| entry.as_ref().map_or(true, |entry| entry.has(&folded_words)))
         .collect::<Result<_, _>>()?;
     if found.is_empty() {
         return Err(model::unknown(&words.join(" ")));

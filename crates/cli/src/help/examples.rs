@@ -64,6 +64,13 @@ const EXAMPLES: &[(&str, [&str; 2])] = &[
         ],
     ),
     (
+        "backtest train",
+        [
+            "flyball backtest train --availability spot.csv --work 48h --deadline 60h --on-demand 3 --spot 1",
+            "flyball backtest train --availability a.json --work 2d --deadline 3d --on-demand 3 --spot 1",
+        ],
+    ),
+    (
         "backtest tune",
         [
             "flyball backtest tune --traffic rates.csv --per-replica 2.5/s --policy keda",
@@ -82,6 +89,13 @@ const EXAMPLES: &[(&str, [&str; 2])] = &[
         [
             "flyball simulate scenarios/live-step.toml",
             "flyball simulate scenarios/live-step.toml --policy governor,hpa-running --html step.html",
+        ],
+    ),
+    (
+        "heartbeat",
+        [
+            "flyball heartbeat --file shared/heartbeat.json --listen 0.0.0.0:9471",
+            r"flyball heartbeat --log train.log --pattern 'step (?<step>\d+)/(?<total>\d+)'",
         ],
     ),
     (
@@ -127,6 +141,7 @@ const EXAMPLES: &[(&str, [&str; 2])] = &[
         ],
     ),
     ("key list", ["flyball key list ml/search", "flyball key list search -n ml -o json"]),
+    ("run", ["flyball run -n team", "flyball run ft-7b -n team --watch"]),
     ("tenants", ["flyball tenants -n ml", "flyball tenants -A -o json"]),
     (
         "audit",

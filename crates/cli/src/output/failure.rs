@@ -36,6 +36,7 @@ pub(crate) enum FailureCode {
     Policy,
     ReplicaCapacity,
     Scenario,
+    SpotRecording,
     GatewayFile,
     GatewaySetting,
     GatewayValue,
@@ -49,11 +50,13 @@ pub(crate) enum FailureCode {
     NoTenants,
     NoSuchTenant,
     NoSuchKey,
+    NoTrainingRuns,
+    NoSuchRun,
 }
 
 impl FailureCode {
     #[cfg(test)]
-    const ALL: [Self; 22] = [
+    const ALL: [Self; 25] = [
         Self::UnknownName,
         Self::CatalogFile,
         Self::UnknownModel,
@@ -63,6 +66,7 @@ impl FailureCode {
         Self::Policy,
         Self::ReplicaCapacity,
         Self::Scenario,
+        Self::SpotRecording,
         Self::GatewayFile,
         Self::GatewaySetting,
         Self::GatewayValue,
@@ -76,6 +80,8 @@ impl FailureCode {
         Self::NoTenants,
         Self::NoSuchTenant,
         Self::NoSuchKey,
+        Self::NoTrainingRuns,
+        Self::NoSuchRun,
     ];
 
     pub(crate) fn id(self) -> &'static str {
@@ -89,6 +95,7 @@ impl FailureCode {
             FailureCode::Policy => "FLY-712",
             FailureCode::ReplicaCapacity => "FLY-713",
             FailureCode::Scenario => "FLY-714",
+            FailureCode::SpotRecording => "FLY-715",
             FailureCode::GatewayFile => "FLY-801",
             FailureCode::GatewaySetting => "FLY-802",
             FailureCode::GatewayValue => "FLY-803",
@@ -102,6 +109,8 @@ impl FailureCode {
             FailureCode::NoTenants => "FLY-905",
             FailureCode::NoSuchTenant => "FLY-906",
             FailureCode::NoSuchKey => "FLY-907",
+            FailureCode::NoTrainingRuns => "FLY-908",
+            FailureCode::NoSuchRun => "FLY-909",
         }
     }
 }

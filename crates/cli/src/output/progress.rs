@@ -9,11 +9,11 @@ pub(crate) struct Progress {
 }
 
 impl Progress {
-    pub(super) fn new(wanted: bool) -> Progress {
-        Progress { shown: wanted && std::io::stderr().is_terminal() }
+    pub(super) fn new(is_enabled: bool) -> Progress {
+        Progress { shown: is_enabled && std::io::stderr().is_terminal() }
     }
 
-    pub(crate) fn say(&self, words: &str) {
+    pub(crate) fn show(&self, words: &str) {
         if self.shown {
             // A lost progress line is nobody's problem.
             let _ = write!(std::io::stderr(), "\r\x1b[2K{words}");
@@ -24,6 +24,6 @@ impl Progress {
 
 impl Drop for Progress {
     fn drop(&mut self) {
-        self.say("");
+        self.show("");
     }
 }

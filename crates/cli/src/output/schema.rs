@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::{API_VERSION, Envelope, Failure, failure::ErrorDocument};
 use crate::commands::{
     audit, backtest, check, decisions, emulate, explain, fit, freeze, gateway, gpus, help, key,
-    models, plan, prices, simulate, status, tenants, top, trace, version, whatif, why,
+    models, plan, prices, run, simulate, status, tenants, top, trace, version, whatif, why,
 };
 
 /// The schema of one answer. `apiVersion` and `kind` are fixed, so that a program can tell the
@@ -29,6 +29,7 @@ fn all() -> Vec<(&'static str, Value)> {
     vec![
         ("audit", schema::<audit::AuditList>(audit::AuditList::KIND)),
         ("backtest", schema::<backtest::Backtest>(backtest::Backtest::KIND)),
+        ("backtest-train", schema::<backtest::TrainReplay>(backtest::TrainReplay::KIND)),
         ("backtest-tune", schema::<backtest::TuneAnswer>(backtest::TuneAnswer::KIND)),
         ("backtest-why", schema::<backtest::WhyAnswer>(backtest::WhyAnswer::KIND)),
         ("brake", schema::<freeze::Brake>(freeze::Brake::KIND)),
@@ -44,6 +45,10 @@ fn all() -> Vec<(&'static str, Value)> {
         ("plan-serve", schema::<plan::ServeAnswer>(plan::ServeAnswer::KIND)),
         ("plan-train", schema::<plan::TrainAnswer>(plan::TrainAnswer::KIND)),
         ("training-command", schema::<plan::TrainingCommand>(plan::TrainingCommand::KIND)),
+        (
+            "training-run-manifest",
+            schema::<plan::TrainingRunManifest>(plan::TrainingRunManifest::KIND),
+        ),
         ("gateway-settings", schema::<gateway::GatewaySettings>(gateway::GatewaySettings::KIND)),
         ("gpu", schema::<gpus::OnePart>(gpus::OnePart::KIND)),
         ("gpus", schema::<gpus::Parts>(gpus::Parts::KIND)),
@@ -52,6 +57,7 @@ fn all() -> Vec<(&'static str, Value)> {
         ("keys", schema::<key::KeyList>(key::KeyList::KIND)),
         ("models", schema::<models::ModelList>(models::ModelList::KIND)),
         ("prices", schema::<prices::PriceList>(prices::PriceList::KIND)),
+        ("runs", schema::<run::RunList>(run::RunList::KIND)),
         ("simulation", schema::<simulate::Simulation>(simulate::Simulation::KIND)),
         ("status", schema::<status::StatusAnswer>(status::StatusAnswer::KIND)),
         ("tenants", schema::<tenants::TenantList>(tenants::TenantList::KIND)),
@@ -61,6 +67,7 @@ fn all() -> Vec<(&'static str, Value)> {
         ("version", schema::<version::VersionAnswer>(version::VersionAnswer::KIND)),
         ("what-if", schema::<whatif::WhatIf>(whatif::WhatIf::KIND)),
         ("why", schema::<why::Why>(why::Why::KIND)),
+        ("why-run", schema::<why::WhyRun>(why::WhyRun::KIND)),
         ("why-tenant", schema::<why::WhyTenant>(why::WhyTenant::KIND)),
     ]
 }
@@ -93,8 +100,8 @@ fn hold(root: &Value, schema: &Value, value: &Value, at: &str, problems: &mut Ve
             problems.push(format!("{at}: {value} fits no {key}"));
         }
     }
-    if let Some(wanted) = schema.get("const").filter(|wanted| *wanted != value) {
-        problems.push(format!("{at}: {value} is not {wanted}"));
+    if let Some(expected) = schema.get("const").filter(|expected| *expected != value) {
+        problems.push(format!("{at}: {value} is not {expected}"));
     }
     if schema["enum"].as_array().is_some_and(|values| !values.contains(value)) {
         problems.push(format!("{at}: {value} is not in the enumeration"));
@@ -123,7 +130,7 @@ fn hold(root: &Value, schema: &Value, value: &Value, at: &str, problems: &mut Ve
     }
 }
 
-fn has_type(wanted: &Value, value: &Value) -> bool {
+fn has_type(expected: &Value, value: &Value) -> bool {
     let is = |name: &str| match name {
         "object" => value.is_object(),
         "array" => value.is_array(),
@@ -134,7 +141,7 @@ fn has_type(wanted: &Value, value: &Value) -> bool {
         "null" => value.is_null(),
         _ => false,
     };
-    match wanted {
+    match expected {
         Value::String(name) => is(name),
         Value::Array(names) => names.iter().filter_map(Value::as_str).any(is),
         _ => true,

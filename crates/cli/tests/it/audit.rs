@@ -50,8 +50,8 @@ fn stdin_is_a_log_too() {
     stdin.write_all(GATEWAY.as_bytes()).expect("it reads");
     drop(stdin);
     let output = child.wait_with_output().expect("it ends");
-    let said: Value = serde_json::from_slice(&output.stdout).expect("one document");
-    assert_eq!((output.status.code(), &said["acts"][0]["who"]), (Some(0), &json!("gateway")));
+    let printed: Value = serde_json::from_slice(&output.stdout).expect("one document");
+    assert_eq!((output.status.code(), &printed["acts"][0]["who"]), (Some(0), &json!("gateway")));
 }
 
 #[test]

@@ -76,9 +76,9 @@ fn waiting_ends_in_its_own_status() {
 
 #[test]
 fn waiting_ends_when_the_check_passes() {
-    static ASKED: AtomicU32 = AtomicU32::new(0);
+    static REQUESTS: AtomicU32 = AtomicU32::new(0);
     fn reply(path: &str) -> Reply {
-        match ASKED.fetch_add(1, Ordering::Relaxed) {
+        match REQUESTS.fetch_add(1, Ordering::Relaxed) {
             0 => Reply::Status(503, "starting"),
             _ => server::healthy(path),
         }
@@ -91,9 +91,9 @@ fn waiting_ends_when_the_check_passes() {
 }
 
 /// Kueue is not there for the first `tries` tries.
-fn without_kueue(path: &str, tries: u32, asked: &AtomicU32) -> Reply {
+fn without_kueue(path: &str, tries: u32, requests: &AtomicU32) -> Reply {
     let Reply::Json(mut groups) = server::healthy(path) else { return server::healthy(path) };
-    if path == "/apis" && asked.fetch_add(1, Ordering::Relaxed) < tries {
+    if path == "/apis" && requests.fetch_add(1, Ordering::Relaxed) < tries {
         groups["groups"].as_array_mut().expect("groups").remove(0);
     }
     Reply::Json(groups)
@@ -101,20 +101,20 @@ fn without_kueue(path: &str, tries: u32, asked: &AtomicU32) -> Reply {
 
 #[test]
 fn waiting_is_also_for_a_part_that_comes_later() {
-    static ASKED: AtomicU32 = AtomicU32::new(0);
-    let address = server::start(|path| without_kueue(path, 1, &ASKED));
+    static REQUESTS: AtomicU32 = AtomicU32::new(0);
+    let address = server::start(|path| without_kueue(path, 1, &REQUESTS));
     let config = kubeconfig("later", &address);
     let args = ["check", "--kubeconfig", &config, "--only", "parts", "--wait", "1m"];
     let run = flyball(&[&args[..], &["-o", "json"]].concat());
     assert_eq!(run.status, Some(0), "{}", run.shown());
     assert_eq!(status(&run, "FLY-301"), "ok", "{}", run.shown());
-    assert_eq!(ASKED.load(Ordering::Relaxed), 2);
+    assert_eq!(REQUESTS.load(Ordering::Relaxed), 2);
 }
 
 #[test]
 fn a_part_that_never_comes_ends_the_wait_as_a_warning() {
-    static ASKED: AtomicU32 = AtomicU32::new(0);
-    let address = server::start(|path| without_kueue(path, u32::MAX, &ASKED));
+    static REQUESTS: AtomicU32 = AtomicU32::new(0);
+    let address = server::start(|path| without_kueue(path, u32::MAX, &REQUESTS));
     let config = kubeconfig("never", &address);
     let args = ["check", "--kubeconfig", &config, "--only", "parts", "--wait", "1s"];
     let run = flyball(&args);
@@ -205,7 +205,7 @@ fn what_answers_for_prometheus_must_be_prometheus() {
     fn nobody(path: &str) -> Reply {
         with(path, Reply::Status(503, "no endpoints available for service \"prometheus\""))
     }
-    for (name, reply, wanted) in [
+    for (name, reply, expected) in [
         ("login", login as fn(&str) -> Reply, "unknown"),
         ("dashboard", dashboard, "warn"),
         ("overload", overload, "unknown"),
@@ -213,7 +213,7 @@ fn what_answers_for_prometheus_must_be_prometheus() {
         ("nobody", nobody, "warn"),
     ] {
         let run = parts(name, reply);
-        assert_eq!(status(&run, "FLY-303"), wanted, "{name}: {}", run.shown());
+        assert_eq!(status(&run, "FLY-303"), expected, "{name}: {}", run.shown());
     }
 }
 
@@ -289,21 +289,21 @@ fn overload_says_nothing_about_resource_metrics() {
     fn down(path: &str) -> Reply {
         with(path, Reply::Status(503, "service unavailable"))
     }
-    for (name, reply, wanted) in [
+    for (name, reply, expected) in [
         ("metrics-busy", busy as fn(&str) -> Reply, "unknown"),
         ("metrics-broken", broken, "unknown"),
         ("metrics-down", down, "warn"),
     ] {
         let run = parts(name, reply);
-        assert_eq!(status(&run, "FLY-304"), wanted, "{name}: {}", run.shown());
+        assert_eq!(status(&run, "FLY-304"), expected, "{name}: {}", run.shown());
     }
 }
 
 #[test]
 fn an_interrupt_is_not_an_answer() {
-    static ASKED: AtomicU32 = AtomicU32::new(0);
+    static REQUESTS: AtomicU32 = AtomicU32::new(0);
     let address = server::start(|_| {
-        ASKED.fetch_add(1, Ordering::Relaxed);
+        REQUESTS.fetch_add(1, Ordering::Relaxed);
         Reply::Silence
     });
     let config = kubeconfig("interrupted", &address);
@@ -312,7 +312,7 @@ fn an_interrupt_is_not_an_answer() {
         .spawn()
         .expect("the binary starts");
     // Who asks listens for interrupts, too.
-    while ASKED.load(Ordering::Relaxed) == 0 {
+    while REQUESTS.load(Ordering::Relaxed) == 0 {
         std::thread::sleep(Duration::from_millis(5));
     }
     let id = child.id().to_string();

@@ -69,7 +69,7 @@ fn a_file_that_is_not_there_is_said_to_be_missing() {
 /// A gateway that runs; ended when the test is.
 struct Running {
     child: Child,
-    said: Lines<BufReader<ChildStderr>>,
+    log: Lines<BufReader<ChildStderr>>,
 }
 
 impl Drop for Running {
@@ -89,13 +89,13 @@ impl Running {
         let mut run = command(&["gateway", "--config", &file(name, &text)]);
         let run = run.stdout(Stdio::null()).stderr(Stdio::piped());
         let mut child = run.spawn().expect("it starts");
-        let said = BufReader::new(child.stderr.take().expect("it is piped")).lines();
-        Self { child, said }
+        let log = BufReader::new(child.stderr.take().expect("it is piped")).lines();
+        Self { child, log }
     }
 
     /// Waits until it has said this, and returns the line.
-    fn says(&mut self, what: &str) -> String {
-        let mut lines = self.said.by_ref().map(|line| line.expect("text"));
+    fn wait_for(&mut self, what: &str) -> String {
+        let mut lines = self.log.by_ref().map(|line| line.expect("text"));
         lines.find(|line| line.contains(what)).expect("it says so before it ends")
     }
 
@@ -109,14 +109,14 @@ impl Running {
 #[test]
 fn connections_are_taken_after_sigterm_for_as_long_as_load_balancers_need() {
     let mut gateway = Running::start("gateway-settles.toml", 600_000);
-    let serves = gateway.says("gateway is serving");
+    let serves = gateway.wait_for("gateway is serving");
     let ports = serves.split("127.0.0.1:").skip(1).filter_map(|rest| {
         let digits = rest.split(|c: char| !c.is_ascii_digit()).next()?;
         digits.parse::<u16>().ok().filter(|port| *port > 0)
     });
     let port = ports.into_iter().next().unwrap_or_else(|| panic!("a port in {serves}"));
     gateway.signal("-TERM");
-    gateway.says("gateway is draining");
+    gateway.wait_for("gateway is draining");
     // Longer than the two seconds that once were enough for all.
     for _ in 0..30 {
         TcpStream::connect(("127.0.0.1", port)).expect("it takes connections");
@@ -127,8 +127,8 @@ fn connections_are_taken_after_sigterm_for_as_long_as_load_balancers_need() {
 #[test]
 fn a_person_at_a_terminal_does_not_wait_for_load_balancers() {
     let mut gateway = Running::start("gateway-interrupted.toml", 600_000);
-    gateway.says("gateway is serving");
+    gateway.wait_for("gateway is serving");
     gateway.signal("-INT");
-    gateway.says("gateway stopped");
+    gateway.wait_for("gateway stopped");
     assert!(gateway.child.wait().expect("it ends").success());
 }

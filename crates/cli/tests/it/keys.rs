@@ -6,7 +6,7 @@ use flyball_identity::{KeyHash, PresentedKey};
 use serde_json::{Value, json};
 
 use super::flyball::{Run, flyball, kubeconfig};
-use super::server::{self, Asked, Reply};
+use super::server::{self, ReceivedRequest, Reply};
 
 const TENANTS: &str = "/apis/flyball.dev/v1alpha1/namespaces/ml/tenants";
 const SECRETS: &str = "/api/v1/namespaces/ml/secrets";
@@ -48,8 +48,8 @@ impl World {
 
     fn run(&self, name: &str, args: &[&str]) -> Run {
         let world = self.clone();
-        let address = server::start_asked(move |asked| {
-            world.0.lock().expect("nobody panicked with it").answer(asked)
+        let address = server::start_with(move |request| {
+            world.0.lock().expect("nobody panicked with it").answer(request)
         });
         let config = kubeconfig(&format!("key-{name}"), &address);
         let mut all = args.to_vec();
@@ -81,11 +81,11 @@ impl World {
 }
 
 impl State {
-    fn answer(&mut self, asked: &Asked) -> Reply {
+    fn answer(&mut self, request: &ReceivedRequest) -> Reply {
         self.tenant["metadata"]["resourceVersion"] = self.version.to_string().into();
-        let path = asked.path.split('?').next().unwrap_or_default();
-        let body: Value = serde_json::from_slice(&asked.body).unwrap_or_default();
-        match (asked.method.as_str(), path) {
+        let path = request.path.split('?').next().unwrap_or_default();
+        let body: Value = serde_json::from_slice(&request.body).unwrap_or_default();
+        match (request.method.as_str(), path) {
             ("GET", "/apis/flyball.dev/v1alpha1/tenants" | TENANTS) => {
                 Reply::Json(json!({ "metadata": {}, "items": [self.tenant] }))
             }
@@ -93,8 +93,8 @@ impl State {
                 Reply::Json(self.tenant.clone())
             }
             ("PATCH", path) if path == format!("{TENANTS}/search") => {
-                assert!(asked.headers.contains("content-type: application/merge-patch+json"));
-                assert!(asked.path.contains("fieldManager=flyball-cli"), "{}", asked.path);
+                assert!(request.headers.contains("content-type: application/merge-patch+json"));
+                assert!(request.path.contains("fieldManager=flyball-cli"), "{}", request.path);
                 self.patch(&body)
             }
             ("GET", path) if path.starts_with(SECRETS) => match &self.secret {
@@ -278,8 +278,8 @@ fn keys_are_revoked_by_name_by_id_or_all_and_stay_in_the_list() {
     assert_eq!(disabled(), [true, false, false]);
     assert_eq!(run(&["--id", "bbbbbbbbbb", "-o", "json"]).json()["disabled"], json!(["b"]));
     assert_eq!(disabled(), [true, true, false]);
-    let asked = run(&["--all"]);
-    assert_eq!(asked.status, Some(2), "nobody can confirm: {}", asked.shown());
+    let unconfirmed = run(&["--all"]);
+    assert_eq!(unconfirmed.status, Some(2), "nobody can confirm: {}", unconfirmed.shown());
     assert_eq!(disabled(), [true, true, false]);
     assert_eq!(run(&["--all", "-y"]).stdout, "disabled 1 key of tenant ml/search: c\n");
     let again = run(&["--all", "-y"]);

@@ -7,6 +7,7 @@ mod check;
 mod emulate;
 mod flyball;
 mod gateway;
+mod heartbeat;
 mod keys;
 mod operator;
 mod plan;

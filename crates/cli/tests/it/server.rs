@@ -24,11 +24,11 @@ pub(crate) fn start(reply: fn(&str) -> Reply) -> String {
 pub(crate) fn start_reading(
     reply: impl Fn(&str, &str) -> Reply + Clone + Send + 'static,
 ) -> String {
-    start_asked(move |asked| reply(&asked.path, &asked.headers))
+    start_with(move |request| reply(&request.path, &request.headers))
 }
 
 /// A whole request.
-pub(crate) struct Asked {
+pub(crate) struct ReceivedRequest {
     pub(crate) method: String,
     /// With its query.
     pub(crate) path: String,
@@ -38,7 +38,9 @@ pub(crate) struct Asked {
 }
 
 /// The same, by all of a request.
-pub(crate) fn start_asked(reply: impl Fn(&Asked) -> Reply + Clone + Send + 'static) -> String {
+pub(crate) fn start_with(
+    reply: impl Fn(&ReceivedRequest) -> Reply + Clone + Send + 'static,
+) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let address = format!("http://{}", listener.local_addr().expect("an address"));
     std::thread::spawn(move || {
@@ -50,7 +52,7 @@ pub(crate) fn start_asked(reply: impl Fn(&Asked) -> Reply + Clone + Send + 'stat
     address
 }
 
-fn answer(mut stream: TcpStream, reply: impl Fn(&Asked) -> Reply) -> Option<()> {
+fn answer(mut stream: TcpStream, reply: impl Fn(&ReceivedRequest) -> Reply) -> Option<()> {
     let mut reader = BufReader::new(stream.try_clone().ok()?);
     let mut line = String::new();
     reader.read_line(&mut line).ok()?;
@@ -71,7 +73,7 @@ fn answer(mut stream: TcpStream, reply: impl Fn(&Asked) -> Reply) -> Option<()> 
     }
     let mut body = vec![0; length];
     reader.read_exact(&mut body).ok()?;
-    let (status, body) = match reply(&Asked { method, path, headers, body }) {
+    let (status, body) = match reply(&ReceivedRequest { method, path, headers, body }) {
         Reply::Json(value) => (200, value.to_string()),
         Reply::Text(text) => (200, text.to_owned()),
         Reply::Status(code, words) => {

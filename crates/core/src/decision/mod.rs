@@ -57,7 +57,7 @@ pub struct Target {
     /// The variant.
     pub variant: VariantId,
     /// What demand asks for, before pools, budgets and steps cut it down.
-    pub wanted: Replicas,
+    pub unconstrained: Replicas,
     /// What it should have. Replicas that drain are not counted.
     pub replicas: Replicas,
     /// Replicas beyond that, because so many of those that are there do not serve.

@@ -2,7 +2,7 @@
 
 use crate::decision::{Action, Decision, ModelDecision, Previous};
 use crate::ids::{ModelId, PoolId, RunId, VariantId};
-use crate::snapshot::{Freshness, Model, ReplicaState, Snapshot, Variant};
+use crate::snapshot::{Freshness, Model, ReplicaState, Snapshot, TrainingRun, Variant};
 use crate::units::{Gpus, Replicas};
 use std::collections::BTreeMap;
 
@@ -26,14 +26,15 @@ pub(super) struct VariantChange<'a> {
     pub(super) variant: &'a Variant,
     pub(super) before: Replicas,
     pub(super) after: Replicas,
-    pub(super) wanted: Replicas,
+    pub(super) unconstrained: Replicas,
     pub(super) spares: Replicas,
     pub(super) actions: &'a [Action],
 }
 
 /// One training run before and after. What the decision does not name stays as it is.
 pub(super) struct RunChange<'a> {
-    pub(super) pool: &'a PoolId,
+    pub(super) id: &'a RunId,
+    pub(super) run: &'a TrainingRun,
     pub(super) before: Gpus,
     pub(super) after: Gpus,
 }
@@ -47,7 +48,7 @@ impl<'a> Changes<'a> {
     }
 
     /// GPUs of a pool that are reserved before and after, training included. Of a model that does
-    /// not act that is what its replicas use, whatever is shown for it.
+    /// not act that is what its replicas use, whatever is shown for it; a run that does not act is one of the others.
     ///
     /// Replicas that drain are left out: their GPUs are promised to whoever comes next, and the
     /// cluster's scheduler holds the newcomer back until they are free.
@@ -61,11 +62,15 @@ impl<'a> Changes<'a> {
                 (held, held)
             }
         });
-        let runs = self.runs.iter().filter(|run| run.pool == pool);
-        let training = runs.map(|run| (run.before, run.after));
+        let training = self.loans(pool).map(|run| (run.before, run.after));
         serving.chain(training).fold((Gpus::ZERO, Gpus::ZERO), |(before, after), (was, is)| {
             (before.saturating_add(was), after.saturating_add(is))
         })
+    }
+
+    /// Every run that borrows of a pool and acts.
+    pub(super) fn loans<'b>(&'b self, pool: &'b PoolId) -> impl Iterator<Item = &'b RunChange<'a>> {
+        self.runs.iter().filter(move |change| &change.run.pool == pool && change.run.acts)
     }
 
     /// Every variant in a pool, with its model.
@@ -81,7 +86,9 @@ impl<'a> Changes<'a> {
     /// Every pool that a variant or a run is in, whether or not anybody has seen the pool.
     pub(super) fn pools(&self) -> impl Iterator<Item = &'a PoolId> {
         let variants = self.models.iter().flat_map(|change| &change.variants);
-        variants.map(|change| &change.variant.pool).chain(self.runs.iter().map(|run| run.pool))
+        variants
+            .map(|change| &change.variant.pool)
+            .chain(self.runs.iter().map(|change| &change.run.pool))
     }
 }
 
@@ -89,7 +96,7 @@ impl VariantChange<'_> {
     /// Replicas that serve, that were meant to go on doing so, that are still wanted, and that go.
     pub(super) fn loss(&self) -> Replicas {
         let ready = self.variant.count(ReplicaState::Ready);
-        self.before.min(ready).min(self.wanted).saturating_sub(self.after)
+        self.before.min(ready).min(self.unconstrained).saturating_sub(self.after)
     }
 }
 
@@ -100,7 +107,7 @@ impl<'a> RunChange<'a> {
         let runs = snapshot.runs.iter().map(|(id, run)| {
             let before = previous.run_baseline(snapshot, id);
             let after = targets.get(id).copied().unwrap_or(before);
-            Self { pool: &run.pool, before, after }
+            Self { id, run, before, after }
         });
         runs.collect()
     }
@@ -121,7 +128,7 @@ impl<'a> Change<'a> {
                     decided.and_then(|entry| entry.targets.iter().find(|t| t.variant == id));
                 VariantChange {
                     after: target.map_or(before, |target| target.replicas),
-                    wanted: target.map_or(before, |target| target.wanted),
+                    unconstrained: target.map_or(before, |target| target.unconstrained),
                     spares: target.map_or(Replicas::ZERO, |target| target.spares),
                     actions: target.map_or(&[], |target| &target.actions),
                     id,
@@ -152,8 +159,9 @@ impl<'a> Change<'a> {
         }
         let serves = |change: &VariantChange<'_>| change.variant.count(ReplicaState::Ready);
         let ready = self.variants.iter().map(serves).sum();
-        let wanted: Replicas = self.variants.iter().map(|variant| variant.wanted).sum();
-        let keeps = self.total_before().min(ready).min(wanted);
+        let unconstrained: Replicas =
+            self.variants.iter().map(|variant| variant.unconstrained).sum();
+        let keeps = self.total_before().min(ready).min(unconstrained);
         keeps.saturating_sub(self.total_after())
     }
 

@@ -9,6 +9,7 @@
 //! that the decision does not make it worse. Start at [`check`], then `rules.rs`.
 
 mod change;
+mod loans;
 mod removal;
 mod rules;
 mod shares;
@@ -43,7 +44,7 @@ pub enum Invariant {
     /// `INV-08`
     FrozenUnchanged,
     /// `INV-09`
-    NoScaleDownUnheard,
+    NoScaleDownWhileSilent,
     /// `INV-10`
     WaitingWorkWakes,
     /// `INV-11`
@@ -56,6 +57,8 @@ pub enum Invariant {
     OnlyServingCounts,
     /// `INV-15`
     PodsWithinStandard,
+    /// `INV-16`
+    ModelsBeforeLoans,
 }
 
 impl Invariant {
@@ -69,13 +72,14 @@ impl Invariant {
         Self::EachNamedOnce,
         Self::NoRequestKilled,
         Self::FrozenUnchanged,
-        Self::NoScaleDownUnheard,
+        Self::NoScaleDownWhileSilent,
         Self::WaitingWorkWakes,
         Self::TakenOnlyByThoseThatAct,
         Self::TakenAcrossNamespacesByShare,
         Self::NoWriteCutsRequests,
         Self::OnlyServingCounts,
         Self::PodsWithinStandard,
+        Self::ModelsBeforeLoans,
     ];
 
     /// The id, as logs, metrics and documents show it.
@@ -89,13 +93,14 @@ impl Invariant {
             Self::EachNamedOnce => "INV-06",
             Self::NoRequestKilled => "INV-07",
             Self::FrozenUnchanged => "INV-08",
-            Self::NoScaleDownUnheard => "INV-09",
+            Self::NoScaleDownWhileSilent => "INV-09",
             Self::WaitingWorkWakes => "INV-10",
             Self::TakenOnlyByThoseThatAct => "INV-11",
             Self::TakenAcrossNamespacesByShare => "INV-12",
             Self::NoWriteCutsRequests => "INV-13",
             Self::OnlyServingCounts => "INV-14",
             Self::PodsWithinStandard => "INV-15",
+            Self::ModelsBeforeLoans => "INV-16",
         }
     }
 
@@ -129,7 +134,7 @@ impl Invariant {
                  without requests."
             }
             Self::FrozenUnchanged => "Nothing changes for a frozen model.",
-            Self::NoScaleDownUnheard => {
+            Self::NoScaleDownWhileSilent => {
                 "While a gateway or an engine of a model does not report, nothing scales down, \
                  except to a manually set number."
             }
@@ -161,6 +166,10 @@ impl Invariant {
                 "No pod that Flyball creates violates the Pod Security Standards: all of baseline, \
                  and all of restricted except the user that an image names."
             }
+            Self::ModelsBeforeLoans => {
+                "No run is lent more of a pool in which a model that acts gets fewer replicas than \
+                 it needs because the pool has no more."
+            }
         }
     }
 
@@ -182,7 +191,7 @@ impl Invariant {
             Self::EachNamedOnce => rules::each_named_once(snapshot, decision),
             Self::NoRequestKilled => rules::no_request_killed(snapshot, decision),
             Self::FrozenUnchanged => rules::frozen_unchanged(&changes.models),
-            Self::NoScaleDownUnheard => rules::no_scale_down_unheard(&changes.models),
+            Self::NoScaleDownWhileSilent => rules::no_scale_down_while_silent(&changes.models),
             Self::WaitingWorkWakes => rules::waiting_work_wakes(&changes.models),
             Self::TakenOnlyByThoseThatAct => shares::taken_only_by_those_that_act(changes),
             Self::TakenAcrossNamespacesByShare => {
@@ -193,6 +202,7 @@ impl Invariant {
             Self::OnlyServingCounts => rules::only_serving_counts(&changes.models),
             // A decision has no pods; the operator looks at each that it is about to make.
             Self::PodsWithinStandard => Vec::new(),
+            Self::ModelsBeforeLoans => loans::models_before_loans(changes),
         };
         let violation = move |(models, detail)| Violation { invariant: self, models, detail };
         broken.into_iter().map(violation)

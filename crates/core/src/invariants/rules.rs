@@ -58,7 +58,7 @@ pub(super) fn no_scale_down_blind(changes: &[Change<'_>]) -> Vec<Broken> {
     scaled_down(changes, |change| change.blind())
 }
 
-pub(super) fn no_scale_down_unheard(changes: &[Change<'_>]) -> Vec<Broken> {
+pub(super) fn no_scale_down_while_silent(changes: &[Change<'_>]) -> Vec<Broken> {
     scaled_down(changes, |change| {
         let silent = change.model.demand.sources.silent;
         (silent > 0).then(|| format!("{silent} silent"))

@@ -35,7 +35,7 @@ pub struct Snapshot {
     pub models: BTreeMap<ModelId, Model>,
     /// The pools of accelerators.
     pub pools: BTreeMap<PoolId, Pool>,
-    /// The training runs that hold accelerators.
+    /// The training runs that borrow accelerators.
     pub runs: BTreeMap<RunId, TrainingRun>,
 }
 

@@ -31,6 +31,8 @@ pub struct Pool {
     /// Time until an accelerator that is asked for is there, where accelerators are asked for and
     /// held apart from replicas. Absent where each replica brings its own, within its cold start.
     pub supply: Option<Interval<Micros>>,
+    /// Time within which accelerators that are lent to training are free again. Absent where none are lent.
+    pub take_back: Option<Micros>,
     /// The most that may be reserved, if there is a limit.
     pub limit: Option<Gpus>,
     /// What the pool's owner gives to namespaces.
@@ -69,11 +71,13 @@ impl Pool {
     }
 }
 
-/// A training run that holds accelerators of a pool.
+/// A training run that borrows accelerators of a pool.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TrainingRun {
     /// The pool.
     pub pool: PoolId,
+    /// Whether decisions about it are carried out. What one that does not act holds is in use by others.
+    pub acts: bool,
     /// Accelerators it holds.
     pub gpus: Gpus,
     /// The fewest it can work with; it is not lent less, except nothing.

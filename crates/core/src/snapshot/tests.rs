@@ -35,14 +35,15 @@ fn demand_is_trusted_as_far_as_its_worst_signal() {
 #[test]
 fn demand_is_stale_while_a_source_is_silent_however_recent_its_signals_are() {
     let fresh = model("a/m").build().demand;
-    let told = |reporting, silent| Demand { sources: Sources { reporting, silent }, ..fresh };
-    assert_eq!(told(2, 0).freshness(), Freshness::Fresh);
-    assert_eq!(told(1, 1).freshness(), Freshness::Stale);
-    assert_eq!(told(0, 1).freshness(), Freshness::Stale);
-    let missing = Demand { decode: Observed::Missing, ..told(1, 1) };
+    let from_sources =
+        |reporting, silent| Demand { sources: Sources { reporting, silent }, ..fresh };
+    assert_eq!(from_sources(2, 0).freshness(), Freshness::Fresh);
+    assert_eq!(from_sources(1, 1).freshness(), Freshness::Stale);
+    assert_eq!(from_sources(0, 1).freshness(), Freshness::Stale);
+    let missing = Demand { decode: Observed::Missing, ..from_sources(1, 1) };
     assert_eq!(missing.freshness(), Freshness::Missing);
-    assert!(told(1, 1).sources.is_partial());
-    assert!(!told(0, 1).sources.is_partial() && !told(2, 0).sources.is_partial());
+    assert!(from_sources(1, 1).sources.is_partial());
+    assert!(!from_sources(0, 1).sources.is_partial() && !from_sources(2, 0).sources.is_partial());
 }
 
 #[test]

@@ -6,7 +6,7 @@ use crate::snapshot::{
     Capacity, Demand, Mode, Model, Observed, Pool, Purchase, Replica, ReplicaState, Share,
     Snapshot, TrainingRun, Unreachable, Variant,
 };
-use crate::units::{Currency, Gpus, Money, Price, Replicas, Requests};
+use crate::units::{Currency, Gpus, Micros, Money, Price, Replicas, Requests};
 use std::collections::BTreeSet;
 
 /// Builds a [`Snapshot`]; see [`super::snapshot`].
@@ -30,6 +30,7 @@ impl SnapshotBuilder {
     pub fn run(mut self, id: &str, pool: &str, gpus: u32) -> Self {
         let run = TrainingRun {
             pool: pool.parse().expect("a pool name"),
+            acts: true,
             gpus: Gpus::new(gpus),
             least: Gpus::ZERO,
             most: Gpus::new(gpus),
@@ -101,6 +102,12 @@ impl PoolBuilder {
         let amount = Money::from_micros(i64::from(cents) * 10_000, Currency::USD);
         let price = Price::per_gpu_hour(amount).expect("a price that is not negative");
         self.pool.prices.insert(Purchase::OnDemand, price);
+        self
+    }
+
+    /// What is lent of it is free again within so many seconds.
+    pub const fn take_back(mut self, seconds: u64) -> Self {
+        self.pool.take_back = Some(Micros::from_seconds(seconds));
         self
     }
 

@@ -63,6 +63,7 @@ pub fn pool(name: &str) -> PoolBuilder {
         shares: BTreeMap::new(),
         can_grow: false,
         supply: None,
+        take_back: None,
         limit: None,
         prices: BTreeMap::new(),
     };
@@ -124,7 +125,7 @@ pub fn hold(snapshot: &Snapshot, previous: &Previous) -> Decision {
             let variant = VariantId::new(id.clone(), name.clone());
             let replicas = previous.baseline(snapshot, &variant);
             let (spares, actions) = (Replicas::ZERO, Vec::new());
-            Target { variant, wanted: replicas, replicas, spares, actions }
+            Target { variant, unconstrained: replicas, replicas, spares, actions }
         });
         ModelDecision {
             model: id.clone(),

@@ -42,10 +42,10 @@ async fn check_runs_as_the_job_of_the_guide() -> Result<()> {
     in_namespace(&[], async |story| {
         let manifest = manifest_of_the_guide(story)?;
         kubectl(&story.cluster, &["apply", "--filename", "-"], &manifest)?;
-        let told = wait_for_job(story).await;
+        let outcome = wait_for_job(story).await;
         // Two of its objects are cluster-wide and do not go with the namespace.
         kubectl(&story.cluster, &["delete", "--wait=false", "--filename", "-"], &manifest)?;
-        told
+        outcome
     })
     .await
 }

@@ -222,13 +222,13 @@ async fn load(gateway: &Gateway, client: u32, over: &AtomicBool) -> (u32, Vec<St
             break;
         }
         let body = chat(&gateway.model, &format!("Client {client}, turn {turn}."), 150);
-        let asked = async {
+        let answering = async {
             if turn % 2 == 0 {
                 return json(gateway.http, CHAT, Some(&body)).await.map(drop);
             }
             streamed(gateway, body.clone()).await?.finish().await
         };
-        match asked.await {
+        match answering.await {
             Ok(()) => answered += 1,
             Err(error) => errors.push(format!("client {client}, turn {turn}: {error:#}")),
         }

@@ -14,14 +14,14 @@ const KUEUE: &str = "kueue.x-k8s.io/v1beta2";
 async fn a_jobset_waits_in_kueue_behind_another() -> Result<()> {
     in_namespace(&[], async |story| {
         create_queue(story).await?;
-        let told = tell(story).await;
+        let outcome = play(story).await;
         remove_queue(story).await?;
-        told
+        outcome
     })
     .await
 }
 
-async fn tell(story: &Story) -> Result<()> {
+async fn play(story: &Story) -> Result<()> {
     create(story, "jobset.x-k8s.io/v1alpha2", "JobSet", jobset("first")).await?;
     until("the first gang's two pods", Duration::from_secs(60), async || {
         Ok((running(story, "first").await?.len() == 2).then_some(()))

@@ -3,7 +3,7 @@
 use super::embeddings;
 use super::errors::Problem;
 use super::fields::{number, push};
-use super::{Asked, Form};
+use super::{Form, ParsedRequest};
 use crate::prompt::{Prompt, Reader};
 use crate::words;
 use http::StatusCode;
@@ -19,7 +19,7 @@ pub(crate) struct Defaults {
 }
 
 /// Understands a body. Fields that have no meaning here are skipped, as engines do.
-pub(crate) fn read(form: Form, body: &[u8], defaults: &Defaults) -> Result<Asked, Problem> {
+pub(crate) fn read(form: Form, body: &[u8], defaults: &Defaults) -> Result<ParsedRequest, Problem> {
     let value: Value = serde_json::from_slice(body).map_err(|error| {
         Problem::new(StatusCode::BAD_REQUEST, format!("the body is not JSON: {error}"))
     })?;
@@ -72,7 +72,7 @@ pub(crate) fn read(form: Form, body: &[u8], defaults: &Defaults) -> Result<Asked
         return Err(Problem::field("messages", message).coded("context_length_exceeded"));
     }
     let usage = &value["stream_options"]["include_usage"];
-    Ok(Asked {
+    Ok(ParsedRequest {
         model,
         prompt,
         output,
@@ -95,7 +95,7 @@ fn begun_answer(value: &Value, prompt: &mut Prompt, block_tokens: u32) -> Result
     let last = value["messages"].as_array().and_then(|messages| messages.last());
     let Some(last) = last.filter(|last| last["role"] == "assistant") else { return Ok(()) };
     if !continues {
-        prompt.parsed.hear(b"\0");
+        prompt.parsed.add(b"\0");
         return Ok(());
     }
     // Its words were tokens when they were written, and are the same when they are read.
@@ -104,8 +104,8 @@ fn begun_answer(value: &Value, prompt: &mut Prompt, block_tokens: u32) -> Result
     messages.split_last().into_iter().for_each(|(_, before)| {
         before.iter().for_each(|message| push(message, &mut others));
     });
-    let said = last["content"].as_str().unwrap_or_default().split_whitespace().count();
-    prompt.tokens = others.tokens().saturating_add(u32::try_from(said).unwrap_or(u32::MAX));
+    let begun_words = last["content"].as_str().unwrap_or_default().split_whitespace().count();
+    prompt.tokens = others.tokens().saturating_add(u32::try_from(begun_words).unwrap_or(u32::MAX));
     prompt.names.truncate((prompt.tokens / block_tokens.max(1)) as usize);
     Ok(())
 }
@@ -167,7 +167,7 @@ mod tests {
 
     const DEFAULTS: Defaults = Defaults { output: 128, block_tokens: 16, longest: 1000 };
 
-    fn ask(form: Form, body: &str) -> Result<Asked, Problem> {
+    fn ask(form: Form, body: &str) -> Result<ParsedRequest, Problem> {
         read(form, body.as_bytes(), &DEFAULTS)
     }
 
@@ -194,10 +194,10 @@ mod tests {
 
     #[test]
     fn the_answer_is_as_long_as_allowed_unless_a_length_is_drawn() {
-        let asked = ask(Form::Completions, r#"{"prompt":"hello"}"#).unwrap();
-        assert_eq!((asked.output, asked.stops), (128, false));
-        let asked = ask(Form::Completions, r#"{"prompt":"hello","max_tokens":7}"#).unwrap();
-        assert_eq!((asked.output, asked.stops), (7, false));
+        let parsed = ask(Form::Completions, r#"{"prompt":"hello"}"#).unwrap();
+        assert_eq!((parsed.output, parsed.stops), (128, false));
+        let parsed = ask(Form::Completions, r#"{"prompt":"hello","max_tokens":7}"#).unwrap();
+        assert_eq!((parsed.output, parsed.stops), (7, false));
         let drawn = |seed: u32| {
             let body = format!(r#"{{"prompt":"hello","min_tokens":5,"seed":{seed}}}"#);
             ask(Form::Completions, &body).unwrap().output
@@ -209,16 +209,16 @@ mod tests {
 
     #[test]
     fn tokens_by_number_count_as_tokens() {
-        let asked = ask(Form::Completions, r#"{"prompt":[1,2,3,4,5]}"#).unwrap();
-        assert_eq!(asked.prompt.tokens, 5);
+        let parsed = ask(Form::Completions, r#"{"prompt":[1,2,3,4,5]}"#).unwrap();
+        assert_eq!(parsed.prompt.tokens, 5);
     }
 
     #[test]
     fn an_answer_that_was_begun_is_gone_on_with_only_if_asked() {
-        let chat = |said: &str, more: &str| {
+        let chat = |begun: &str, more: &str| {
             let body = format!(
                 r#"{{"messages":[{{"role":"user","content":"hello"}},
-                    {{"role":"assistant","content":"{said}"}}]{more}}}"#
+                    {{"role":"assistant","content":"{begun}"}}]{more}}}"#
             );
             ask(Form::Chat, &body).unwrap().prompt
         };

@@ -1,6 +1,6 @@
 //! The forms of requests and answers: OpenAI's and Anthropic's.
 //!
-//! [`ask`] reads a body into an [`Asked`], whatever its form, with what `fields` hold. [`chat`], [`responses`] and
+//! [`ask`] reads a body into an [`ParsedRequest`], whatever its form, with what `fields` hold. [`chat`], [`responses`] and
 //! [`messages`] write answers, whole or token by token; [`embeddings`] writes vectors; [`errors`]
 //! writes what went wrong in the form that the path's clients expect.
 //!
@@ -28,7 +28,7 @@ pub(crate) enum Form {
 
 /// A request that was understood.
 #[derive(Clone, Debug)]
-pub(crate) struct Asked {
+pub(crate) struct ParsedRequest {
     pub(crate) model: String,
     pub(crate) prompt: crate::prompt::Prompt,
     /// Tokens that will come out, and whether these are fewer than it allows.

@@ -13,7 +13,7 @@ pub(crate) struct Progress {
     cached: AtomicU32,
     lost: AtomicBool,
     /// Fewer tokens interest nobody.
-    wanted: u32,
+    target: u32,
     /// Whether it is in the list of those to wake.
     listed: AtomicBool,
     waker: AtomicWaker,
@@ -26,8 +26,8 @@ pub(crate) struct Lost;
 
 impl Progress {
     /// Nothing is out, and nobody shall be woken before so many tokens are.
-    pub(super) fn new(wanted: u32) -> Self {
-        Self { wanted, ..Self::default() }
+    pub(super) fn new(target: u32) -> Self {
+        Self { target, ..Self::default() }
     }
 
     /// Tokens out.
@@ -65,7 +65,7 @@ impl Progress {
     /// yet.
     pub(super) fn set_emitted(&self, tokens: u32, leaves: bool) -> bool {
         self.emitted.store(tokens, Ordering::Release);
-        leaves && tokens >= self.wanted && !self.listed.swap(true, Ordering::AcqRel)
+        leaves && tokens >= self.target && !self.listed.swap(true, Ordering::AcqRel)
     }
 
     pub(super) fn set_cached(&self, tokens: u32) {

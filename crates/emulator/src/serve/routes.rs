@@ -3,7 +3,7 @@
 use super::Shared;
 use super::body::{AnswerBody, GARBAGE, Tokens};
 use crate::api::errors::Problem;
-use crate::api::{Answer, Asked, Form, Usage, ask, embeddings};
+use crate::api::{Answer, Form, ParsedRequest, Usage, ask, embeddings};
 use crate::engine::{Refused, Ticket, Work};
 use crate::faults::{Fate, Faults, Flaws, How};
 use crate::metrics;
@@ -43,7 +43,7 @@ pub(super) async fn route(
         (&Method::POST, "/v1/embeddings") => Form::Embeddings,
         (&Method::POST, "/v1/responses") => Form::Responses,
         (&Method::POST, "/v1/messages") => Form::Messages,
-        (&Method::GET, path) => return look(shared, path).await,
+        (&Method::GET, path) => return get_page(shared, path).await,
         _ => return not_found(),
     };
     let id = request.headers().get(REQUEST_ID).cloned();
@@ -56,7 +56,7 @@ pub(super) async fn route(
 }
 
 /// Pages that change nothing.
-async fn look(shared: &Shared, path: &str) -> Response<AnswerBody> {
+async fn get_page(shared: &Shared, path: &str) -> Response<AnswerBody> {
     let faults = shared.faults.get();
     if faults.hang && faults.share >= 1.0 {
         return pending().await;
@@ -149,19 +149,19 @@ async fn infer(
         block_tokens: shared.core.block_tokens(),
         longest: shared.longest,
     };
-    let asked = ask::read(form, &body, &defaults)?;
+    let parsed = ask::read(form, &body, &defaults)?;
     drop(body);
-    if !shared.settings.models.contains(&asked.model) {
-        let message = format!("The model `{}` does not exist.", asked.model);
+    if !shared.settings.models.contains(&parsed.model) {
+        let message = format!("The model `{}` does not exist.", parsed.model);
         return Err(Problem::new(StatusCode::NOT_FOUND, message).coded("model_not_found"));
     }
-    if shared.faults.get().is_deadly(asked.prompt.tokens) {
+    if shared.faults.get().is_deadly(parsed.prompt.tokens) {
         // Nothing is answered and nobody is told: that is how an engine dies of a prompt.
         std::process::abort();
     }
     let request_id = request_id.as_ref().and_then(|id| id.to_str().ok());
-    let (prompt, output, stops) = (&asked.prompt, asked.output, asked.stops);
-    let stream = asked.stream && form != Form::Embeddings;
+    let (prompt, output, stops) = (&parsed.prompt, parsed.output, parsed.stops);
+    let stream = parsed.stream && form != Form::Embeddings;
     let work = Work { prompt, output, stops, stream, request_id };
     let mut ticket = shared.core.submit(&work).map_err(|refused| refusal(&refused))?;
     if flaws.ignore_aborts {
@@ -170,12 +170,12 @@ async fn infer(
     let answer = Answer {
         form,
         id: format!("{:016x}{:x}", prompt.hash, ticket.id()),
-        model: asked.model.clone(),
+        model: parsed.model.clone(),
         created: seconds(),
         voice: Voice::after(prompt.parsed),
         output,
         stops,
-        include_usage: asked.include_usage,
+        include_usage: parsed.include_usage,
     };
     if stream {
         let close = Some(close).filter(|_| flaws.close_after_stream);
@@ -186,25 +186,25 @@ async fn infer(
         headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
         return Ok(response);
     }
-    whole(&ticket, &answer, &asked, flaws).await
+    whole(&ticket, &answer, &parsed, flaws).await
 }
 
 /// An answer in one piece, when all of it is there.
 async fn whole(
     ticket: &Ticket,
     answer: &Answer,
-    asked: &Asked,
+    parsed: &ParsedRequest,
     flaws: Flaws,
 ) -> Result<Response<AnswerBody>, Problem> {
     let progress = ticket.progress();
     progress
-        .reach(asked.output)
+        .reach(parsed.output)
         .await
         .map_err(|lost| Problem::new(StatusCode::SERVICE_UNAVAILABLE, lost.to_string()))?;
     let usage =
-        Usage { prompt: asked.prompt.tokens, cached: progress.cached(), output: asked.output };
+        Usage { prompt: parsed.prompt.tokens, cached: progress.cached(), output: parsed.output };
     let text = match answer.form {
-        Form::Embeddings => embeddings::whole(answer, &asked.inputs, asked.embedding, usage),
+        Form::Embeddings => embeddings::whole(answer, &parsed.inputs, parsed.embedding, usage),
         _ => answer.whole(usage),
     };
     let mut bytes = Bytes::from(text);

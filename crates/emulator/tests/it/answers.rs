@@ -37,9 +37,9 @@ async fn a_streamed_chat_says_the_same_as_a_whole_one() {
     assert_eq!(events.len(), 9);
     assert_eq!(events[8], "[DONE]");
     let values: Vec<Value> = events[..8].iter().map(|e| serde_json::from_str(e).unwrap()).collect();
-    let said: String =
+    let answered: String =
         values.iter().filter_map(|v| v["choices"][0]["delta"]["content"].as_str()).collect();
-    assert_eq!(said, text);
+    assert_eq!(answered, text);
     assert_eq!(values[6]["choices"][0]["finish_reason"], "length");
     assert_eq!(values[7]["usage"]["total_tokens"], 7);
     assert_eq!(values[7]["choices"], json!([]));
@@ -66,8 +66,8 @@ async fn every_other_form_is_answered_too() {
         assert_eq!(event["sequence_number"], number, "{event}");
     }
     assert_eq!(events.last().unwrap()["response"]["usage"]["output_tokens"], 3);
-    let said: String = events.iter().filter_map(|event| event["delta"].as_str()).collect();
-    assert_eq!(said, text);
+    let answered: String = events.iter().filter_map(|event| event["delta"].as_str()).collect();
+    assert_eq!(answered, text);
 
     let body = json!({"model": "emulated", "max_tokens": 3, "stream": true,
                       "messages": [{"role": "user", "content": "hello"}]});
@@ -75,8 +75,9 @@ async fn every_other_form_is_answered_too() {
     assert!(streamed.text().contains("event: message_stop"));
     let events = streamed.events();
     let events: Vec<Value> = events.iter().map(|e| serde_json::from_str(e).unwrap()).collect();
-    let said: String = events.iter().filter_map(|event| event["delta"]["text"].as_str()).collect();
-    assert_eq!(said, text);
+    let answered: String =
+        events.iter().filter_map(|event| event["delta"]["text"].as_str()).collect();
+    assert_eq!(answered, text);
 
     let body = json!({"model": "emulated", "input": ["hello", "you"], "dimensions": 8});
     let answer = post(to, "/v1/embeddings", &body).await.json();

@@ -84,8 +84,8 @@ mod tests {
     /// An engine of 18 ms a step that can do so much, at these loads in turn.
     fn seen(loads: &[f64]) -> Line {
         let mut line = Line::default();
-        for look in 0..40 {
-            let work = loads[look % loads.len()];
+        for tick in 0..40 {
+            let work = loads[tick % loads.len()];
             line.add(work, 0.018 / (1.0 - work / 0.9), 15.0);
         }
         line
@@ -102,15 +102,15 @@ mod tests {
         assert_eq!(seen(&[0.2]).idle(), None);
         assert_eq!(seen(&[0.2, 0.202]).idle(), None, "they differ too little");
         let mut line = Line::default();
-        (0..4).for_each(|look| line.add(0.1 * f64::from(look + 1), 0.02, 15.0));
+        (0..4).for_each(|tick| line.add(0.1 * f64::from(tick + 1), 0.02, 15.0));
         assert_eq!(line.idle(), None);
     }
 
     #[test]
     fn tokens_that_are_quicker_with_more_work_are_no_line() {
         let mut line = Line::default();
-        (0..40).for_each(|look| {
-            line.add(0.2 + 0.1 * f64::from(look % 2), 0.03 - 0.01 * f64::from(look % 2), 15.0)
+        (0..40).for_each(|tick| {
+            line.add(0.2 + 0.1 * f64::from(tick % 2), 0.03 - 0.01 * f64::from(tick % 2), 15.0)
         });
         assert_eq!(line.idle(), None);
     }

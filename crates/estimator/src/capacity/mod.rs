@@ -233,7 +233,7 @@ impl Learned {
         };
         let of_all = |idle: f64, longest: Longest| (1.0 - idle / longest.pace) / longest.share;
         let done = each / factor * of_all(idle, longest);
-        let Some(times) = self.slowed.look(idle / pace + done, seconds) else { return false };
+        let Some(times) = self.slowed.observe(idle / pace + done, seconds) else { return false };
         self.idle_pace = self.idle_pace.map(|known| known * times);
         self.least_pace = Some(pace);
         self.fitted = self.fitted.map(|known| known * times);
@@ -443,7 +443,7 @@ impl Learned {
         let Sums { counted, shown, readings } = self.slow;
         let quick = self.quick;
         let [count, work, speed, squares, products] = self.line.numbers();
-        let [times, follows, looks] = self.slowed.numbers();
+        let [times, follows, ticks] = self.slowed.numbers();
         let light = self.light;
         Some([
             baseline.prefill,
@@ -474,7 +474,7 @@ impl Learned {
             products,
             times,
             follows,
-            looks,
+            ticks,
         ])
     }
 

@@ -21,7 +21,7 @@ pub(super) struct Slowed {
     pub(super) times: f64,
     /// `1 / k` since the last change, over some looks.
     speed: f64,
-    looks: f64,
+    ticks: f64,
 }
 
 /// How many numbers it is.
@@ -29,18 +29,18 @@ pub(super) const NUMBERS: usize = 3;
 
 impl Default for Slowed {
     fn default() -> Self {
-        Self { times: 1.0, speed: 1.0, looks: 0.0 }
+        Self { times: 1.0, speed: 1.0, ticks: 0.0 }
     }
 }
 
 impl Slowed {
     /// Follows one look: `speed` is `t0 / t + work / C`. How many times as slow as a while ago engines are, once that
     /// is clear.
-    pub(super) fn look(&mut self, speed: f64, seconds: f64) -> Option<f64> {
+    pub(super) fn observe(&mut self, speed: f64, seconds: f64) -> Option<f64> {
         let share = (seconds / FOLLOWED_S).clamp(1.0 / LASTS, 1.0);
         self.speed += (speed - self.speed) * share;
-        self.looks = (self.looks + 1.0).min(1e6);
-        let known = self.looks >= LASTS && self.speed > 0.0;
+        self.ticks = (self.ticks + 1.0).min(1e6);
+        let known = self.ticks >= LASTS && self.speed > 0.0;
         // Both the last look and those before it: a burst of long prompts ends sooner.
         let [last, lately] = [speed, self.speed].map(|speed| 1.0 / speed);
         let clearly = last.min(lately) > CLEARLY || last.max(lately) < 1.0 / CLEARLY;
@@ -55,15 +55,15 @@ impl Slowed {
 
     /// As numbers.
     pub(super) const fn numbers(&self) -> [f64; NUMBERS] {
-        [self.times, self.speed, self.looks]
+        [self.times, self.speed, self.ticks]
     }
 
     /// The same back; `None` if it cannot be.
-    pub(super) fn restored([times, speed, looks]: [f64; NUMBERS]) -> Option<Self> {
+    pub(super) fn restored([times, speed, ticks]: [f64; NUMBERS]) -> Option<Self> {
         let possible = (1.0..=MOST).contains(&times)
             && (0.0..1e6).contains(&speed)
-            && (0.0..=1e6).contains(&looks);
-        possible.then_some(Self { times, speed, looks })
+            && (0.0..=1e6).contains(&ticks);
+        possible.then_some(Self { times, speed, ticks })
     }
 }
 
@@ -71,35 +71,36 @@ impl Slowed {
 mod tests {
     use super::*;
 
-    fn looks(slowed: &mut Slowed, speed: f64, count: usize) -> Option<f64> {
-        (0..count).find_map(|_| slowed.look(speed, 15.0))
+    fn ticks(slowed: &mut Slowed, speed: f64, count: usize) -> Option<f64> {
+        (0..count).find_map(|_| slowed.observe(speed, 15.0))
     }
 
     #[test]
     fn half_the_speed_is_seen_within_four_looks_and_so_is_its_end() {
         let mut slowed = Slowed::default();
-        assert_eq!(looks(&mut slowed, 1.0, 40), None);
-        let times = looks(&mut slowed, 0.5, 4).expect("seen");
+        assert_eq!(ticks(&mut slowed, 1.0, 40), None);
+        let times = ticks(&mut slowed, 0.5, 4).expect("seen");
         assert!((times - 2.0).abs() < 1e-9, "{times}");
-        assert_eq!(looks(&mut slowed, 1.0, 40), None, "it is what is known now");
-        let times = looks(&mut slowed, 2.0, 6).expect("over");
+        assert_eq!(ticks(&mut slowed, 1.0, 40), None, "it is what is known now");
+        let times = ticks(&mut slowed, 2.0, 6).expect("over");
         assert!((times - 0.5).abs() < 1e-9 && (slowed.times - 1.0).abs() < 1e-9, "{times}");
     }
 
     #[test]
     fn noise_one_long_prompt_and_engines_quicker_than_at_first_are_no_change() {
         let mut slowed = Slowed::default();
-        let noisy = (0..200).find_map(|n| slowed.look(if n % 2 == 0 { 0.85 } else { 1.2 }, 15.0));
+        let noisy =
+            (0..200).find_map(|n| slowed.observe(if n % 2 == 0 { 0.85 } else { 1.2 }, 15.0));
         assert_eq!(noisy, None);
-        assert_eq!(slowed.look(0.2, 15.0).or_else(|| looks(&mut slowed, 1.0, 9)), None);
-        assert_eq!(looks(&mut slowed, 3.0, 40), None);
+        assert_eq!(slowed.observe(0.2, 15.0).or_else(|| ticks(&mut slowed, 1.0, 9)), None);
+        assert_eq!(ticks(&mut slowed, 3.0, 40), None);
         assert!((slowed.times - 1.0).abs() < 1e-9);
     }
 
     #[test]
     fn it_is_handed_on_and_what_cannot_be_is_refused() {
         let mut slowed = Slowed::default();
-        looks(&mut slowed, 0.5, 6);
+        ticks(&mut slowed, 0.5, 6);
         assert_eq!(Slowed::restored(slowed.numbers()), Some(slowed));
         assert_eq!(Slowed::restored([f64::NAN, 1.0, 0.0]), None);
         assert_eq!(Slowed::restored([0.0, 1.0, 0.0]), None);

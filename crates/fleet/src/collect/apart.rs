@@ -74,7 +74,7 @@ impl<'a> Apart<'a> {
                 if away {
                     tracing::info!("collector recovered");
                 }
-                self.crew.heard_again(came);
+                self.crew.reset_silence(came);
                 self.revision = reply.revision;
                 for (address, news) in reply.engines {
                     self.take(address, &news, sent, came);
@@ -125,15 +125,16 @@ impl<'a> Apart<'a> {
             running: load.running,
             waiting: load.waiting,
             kv_used_per_thousand: load.kv_used_per_thousand,
+            context_tokens: load.context_tokens,
             known: news.proof.map(|proof| proof.known),
         };
         self.crew.report(address, came, Some(&report));
         let Some(proof) = news.proof else { return };
         let ago = Duration::from_millis;
-        let Some(asked) = sent.checked_sub(ago(proof.sent_ago_ms)) else { return };
+        let Some(sent_at) = sent.checked_sub(ago(proof.sent_ago_ms)) else { return };
         let Some(answered) = came.checked_sub(ago(proof.came_ago_ms)) else { return };
         let seen =
-            VerifiedEngine { sent: asked, came: answered, has: proof.has, known: proof.known };
+            VerifiedEngine { sent: sent_at, came: answered, has: proof.has, known: proof.known };
         self.verifier.report(&(self.fleet)(), self.crew.of(address), &seen);
     }
 }

@@ -19,6 +19,9 @@ pub struct ReportedLoad {
     /// Share of its KV cache that is in use, in thousandths.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kv_used_per_thousand: Option<u32>,
+    /// Tokens that a prompt and its answer may have together.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub context_tokens: Option<u32>,
 }
 
 impl ReportedLoad {
@@ -32,10 +35,10 @@ impl ReportedLoad {
 /// ranks of one engine: their requests are added up, of their caches the fullest counts.
 pub fn read(engine: Engine, page: &[u8]) -> Option<ReportedLoad> {
     let facts = engine.facts();
-    let wanted: Vec<(&[u8], Series)> = facts
+    let metrics: Vec<(&[u8], Series)> = facts
         .series
         .iter()
-        .filter(|(_, series)| WANTED.contains(series))
+        .filter(|(_, series)| LOAD_SERIES.contains(series))
         .map(|(name, series)| (name.as_bytes(), *series))
         .collect();
     let (mut running, mut waiting, mut kv) = (None, None, None::<f64>);
@@ -47,7 +50,7 @@ pub fn read(engine: Engine, page: &[u8]) -> Option<ReportedLoad> {
         if !line.starts_with(facts.prefix.as_bytes()) {
             continue;
         }
-        let found = wanted.iter().find_map(|(name, series)| Some((value(line, name)?, *series)));
+        let found = metrics.iter().find_map(|(name, series)| Some((value(line, name)?, *series)));
         match found {
             Some((value, Series::Running)) => running = Some(running.unwrap_or(0.0) + value),
             Some((value, Series::Waiting)) => waiting = Some(waiting.unwrap_or(0.0) + value),
@@ -59,11 +62,21 @@ pub fn read(engine: Engine, page: &[u8]) -> Option<ReportedLoad> {
         running: whole(running?),
         waiting: whole(waiting?),
         kv_used_per_thousand: kv.map(|share| whole(share.min(1.0) * 1000.0)),
+        context_tokens: None,
     })
 }
 
+/// What the shortest entry of a list of models says under this key; none if none does. An adapter may stand there with its
+/// own entry.
+pub(super) fn context(list: &[u8], key: &str) -> Option<u32> {
+    let list: serde_json::Value = serde_json::from_slice(list).ok()?;
+    let entries = list.get("data")?.as_array()?.iter();
+    let contexts = entries.filter_map(|entry| entry.get(key)?.as_u64());
+    contexts.filter_map(|tokens| u32::try_from(tokens).ok()).filter(|tokens| *tokens > 0).min()
+}
+
 /// What is looked for.
-const WANTED: [Series; 3] = [Series::Running, Series::Waiting, Series::CacheUsed];
+const LOAD_SERIES: [Series; 3] = [Series::Running, Series::Waiting, Series::CacheUsed];
 
 /// The value of a line if it is of exactly this name. Labels are skipped, whatever is in them.
 fn value(line: &[u8], name: &[u8]) -> Option<f64> {
@@ -93,7 +106,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn load(running: u32, waiting: u32, kv: Option<u32>) -> Option<ReportedLoad> {
-        Some(ReportedLoad { running, waiting, kv_used_per_thousand: kv })
+        Some(ReportedLoad { running, waiting, kv_used_per_thousand: kv, context_tokens: None })
     }
 
     #[test]
@@ -145,6 +158,28 @@ mod tests {
         }
         let huge = b"llamacpp:requests_processing 1e300\nllamacpp:requests_deferred 0\n";
         assert_eq!(read(Engine::LlamaCpp, huge), load(1_000_000, 0, None));
+    }
+
+    #[test]
+    fn a_list_of_models_says_the_shortest_context() {
+        let of = |list: &str| context(list.as_bytes(), "max_model_len");
+        let entry = |more: &str| {
+            format!(r#"{{"data":[{{"id":"m"{more}}},{{"id":"adapter","max_model_len":null}}]}}"#)
+        };
+        assert_eq!(of(&entry(r#","max_model_len":4096"#)), Some(4_096));
+        for nothing in [
+            "",
+            r#","max_model_len":0"#,
+            r#","max_model_len":-1"#,
+            r#","max_model_len":9999999999"#,
+        ] {
+            assert_eq!(of(&entry(nothing)), None, "{nothing}");
+        }
+        for wrong in ["", "{", "[]", r#"{"data":{}}"#, r#"{"data":[7]}"#] {
+            assert_eq!(of(wrong), None, "{wrong}");
+        }
+        let two = r#"{"data":[{"max_model_len":8192},{"max_model_len":4096}]}"#;
+        assert_eq!(of(two), Some(4_096));
     }
 
     proptest! {

@@ -22,6 +22,9 @@ const AT_ONCE: usize = 64;
 /// The largest page that is taken. vLLM's has some 100 KB.
 const PAGE_BYTES: usize = 1 << 20;
 
+/// The largest list of models that is taken.
+const LIST_BYTES: usize = 256 << 10;
+
 /// Of these, how many may go to engines that did not answer last time. Otherwise a rack that is
 /// gone would fill all places with questions that wait.
 const AT_ONCE_DUBIOUS: usize = 32;
@@ -93,7 +96,7 @@ pub(super) async fn rounds(office: &mut impl Office, pace: Pace) -> Infallible {
         }
         for address in office.hurried() {
             let Some(line) = lines.get_mut(&address) else { continue };
-            let sooner = line.asked.map_or(now, |asked| asked + pace.hurried);
+            let sooner = line.polled_at.map_or(now, |polled_at| polled_at + pace.hurried);
             // One that does not answer is not helped by a hurry.
             if line.failures == 0 && line.due.is_some_and(|at| at > sooner) {
                 due.remove(&(line.due.unwrap_or(now), address));
@@ -110,11 +113,13 @@ pub(super) async fn rounds(office: &mut impl Office, pace: Pace) -> Infallible {
                 continue;
             }
             dubious += usize::from(line.failures > 0);
-            (line.due, line.asked) = (None, Some(now));
+            (line.due, line.polled_at) = (None, Some(now));
             let wire = line.wire.take().unwrap_or_else(|| Wire::new(address.to_string()));
             office.asking(address);
             let doubt = line.failures > 0;
-            asking.push(ask(wire, address, line.engine, pace.timeout).map(move |it| (it, doubt)));
+            let known = line.context;
+            let polled_at = ask(wire, address, line.engine, known, pace.timeout);
+            asking.push(polled_at.map(move |it| (it, doubt)));
         }
         let full = asking.len() >= AT_ONCE;
         // A new fleet is noticed after an interval at the latest.
@@ -143,16 +148,18 @@ struct Line {
     /// None while a question is under way.
     wire: Option<Wire>,
     due: Option<Instant>,
-    asked: Option<Instant>,
+    polled_at: Option<Instant>,
     failures: u32,
     round: u64,
+    /// Tokens of its context, as it said, if it was asked since it last failed to answer: it may have been started anew.
+    context: Option<Option<u32>>,
 }
 
 impl Line {
     fn new(address: SocketAddr, engine: Engine, now: Instant, pace: Pace) -> Self {
         let spread = pace.interval.mul_f64(chance(address, 0));
         let due = Some(now + spread);
-        Self { engine, wire: None, due, asked: None, failures: 0, round: 0 }
+        Self { engine, wire: None, due, polled_at: None, failures: 0, round: 0, context: None }
     }
 
     /// Takes the connection back and says when to ask next: an interval after the last time, a
@@ -160,6 +167,7 @@ impl Line {
     fn back(&mut self, wire: Wire, answer: &Answer, pace: Pace) -> Instant {
         self.wire = Some(wire);
         self.round += 1;
+        self.context = answer.load.as_ref().ok().map(|load| load.context_tokens);
         self.failures = if answer.load.is_ok() { 0 } else { self.failures.saturating_add(1) };
         // The first few failures are to be certain soon.
         let times = 2_u32.saturating_pow(self.failures.saturating_sub(2).min(5)).min(SLOWEST);
@@ -175,21 +183,34 @@ async fn ask(
     mut wire: Wire,
     address: SocketAddr,
     engine: Engine,
+    context: Option<Option<u32>>,
     timeout: Duration,
 ) -> (Wire, Answer) {
-    let question = Question {
-        method: Method::GET,
-        path: engine.facts().metrics.into(),
-        body: Bytes::new(),
-        limit: PAGE_BYTES,
-        timeout,
-    };
     let sent = Instant::now();
+    let question = get(engine.facts().metrics, PAGE_BYTES, timeout);
     let load = wire.ask(&question).await.and_then(|body| {
         page::read(engine, &body)
             .ok_or(WireError::Useless("no metrics of running and queued requests"))
     });
-    (wire, Answer { address, sent, came: Instant::now(), load })
+    let mut answer = Answer { address, sent, came: Instant::now(), load };
+    if let Ok(load) = &mut answer.load {
+        load.context_tokens = match context {
+            Some(known) => known,
+            None => context_of(&mut wire, engine, timeout).await,
+        };
+    }
+    (wire, answer)
+}
+
+/// What it says of its context. One that does not say, or asks for a key, is not known.
+async fn context_of(wire: &mut Wire, engine: Engine, timeout: Duration) -> Option<u32> {
+    let (path, key) = engine.facts().context?;
+    let list = wire.ask(&get(path, LIST_BYTES, timeout)).await.ok()?;
+    page::context(&list, key)
+}
+
+fn get(path: &'static str, limit: usize, timeout: Duration) -> Question {
+    Question { method: Method::GET, path: path.into(), body: Bytes::new(), limit, timeout }
 }
 
 /// From 0 to 1, by address and round: enough to spread, and the same in every run.

@@ -61,25 +61,25 @@ pub async fn serve(
         readiness.judge(&out.borrow(), &names, standing, Instant::now())
     };
     tokio::select! {
-        ended = look(models, &out, standing) => match ended? {},
+        ended = discover_targets(models, &out, standing) => match ended? {},
         never = collect(&listener, listing, &ready, Pace::default()) => match never {},
         () = until => Ok(()),
     }
 }
 
 /// Looks for engines, anew when the models change. What was found before stays meanwhile.
-async fn look(
+async fn discover_targets(
     models: &watch::Sender<Vec<Sought>>,
     out: &watch::Sender<Listing>,
     standing: &DiscoveryStatus,
 ) -> Result<Infallible, DiscoveryProblem> {
-    let mut wanted = models.subscribe();
+    let mut sought = models.subscribe();
     loop {
-        let now = wanted.borrow_and_update().clone();
+        let now = sought.borrow_and_update().clone();
         tokio::select! {
             ended = discover::watch(&now, None, out, standing) => return ended,
             // Its sender lives as long as this does.
-            _ = wanted.changed() => {}
+            _ = sought.changed() => {}
         }
     }
 }

@@ -42,7 +42,7 @@ pub(super) struct Table {
 #[derive(Debug)]
 struct Gateway {
     id: u32,
-    heard: Instant,
+    last_seen: Instant,
     in_flight: BTreeMap<SocketAddr, u32>,
     cancels: BTreeSet<SocketAddr>,
 }
@@ -51,7 +51,7 @@ struct Gateway {
 #[derive(Debug, Default)]
 struct Line {
     load: Option<ReportedLoad>,
-    heard: Option<Instant>,
+    last_seen: Option<Instant>,
     /// The last report that can be used as a proof.
     proof: Option<Settled>,
     open: Option<Open>,
@@ -129,7 +129,7 @@ impl Table {
         let unanswered = line.open.take_if(|open| open.answer.is_none());
         match &answer.load {
             Ok(load) => {
-                line.heard = Some(answer.came);
+                line.last_seen = Some(answer.came);
                 if line.load != Some(*load) {
                     line.load = Some(*load);
                     self.revision += 1;
@@ -143,7 +143,7 @@ impl Table {
             }
             Err(error) => {
                 let old = |at: Instant| answer.came.duration_since(at) >= super::OLD;
-                if line.load.is_some() && line.heard.is_none_or(old) {
+                if line.load.is_some() && line.last_seen.is_none_or(old) {
                     let address = answer.address;
                     tracing::warn!(%address, %error, "engine stopped reporting");
                     line.load = None;
@@ -163,12 +163,13 @@ impl Table {
         if !self.gateways.contains_key(&hello.gateway) && self.gateways.len() >= GATEWAYS {
             return Err(Refused::Full);
         }
-        let (since, wanted) = (hello.since, hello.cancels.clone());
-        self.hear(hello, now);
+        let (since, cancelled) = (hello.since, hello.cancels.clone());
+        self.receive(hello, now);
         let seeing = now >= self.blind_until;
         let news = |(address, line): (&SocketAddr, &Line)| {
-            let told = line.revision > since || since > self.revision || wanted.contains(address);
-            told.then(|| (*address, line.news(now, seeing)))
+            let is_news =
+                line.revision > since || since > self.revision || cancelled.contains(address);
+            is_news.then(|| (*address, line.news(now, seeing)))
         };
         let engines = self.engines.iter().filter_map(news).collect();
         let hurry = self.gateways.values().any(|gateway| !gateway.cancels.is_empty());
@@ -181,7 +182,7 @@ impl Table {
         (self.gateways.len(), silent)
     }
 
-    fn hear(&mut self, hello: Hello, now: Instant) {
+    fn receive(&mut self, hello: Hello, now: Instant) {
         let id = self.gateways.get(&hello.gateway).map_or(self.next_id, |gateway| gateway.id);
         self.next_id = self.next_id.max(id + 1);
         for (address, line) in &mut self.engines {
@@ -209,7 +210,7 @@ impl Table {
             self.forget(id);
         } else {
             let Hello { gateway, in_flight, cancels, .. } = hello;
-            self.gateways.insert(gateway, Gateway { id, heard: now, in_flight, cancels });
+            self.gateways.insert(gateway, Gateway { id, last_seen: now, in_flight, cancels });
         }
     }
 
@@ -218,7 +219,7 @@ impl Table {
         let gone: Vec<_> = self
             .gateways
             .iter()
-            .filter(|(_, gateway)| now.duration_since(gateway.heard) >= self.gone)
+            .filter(|(_, gateway)| now.duration_since(gateway.last_seen) >= self.gone)
             .map(|(name, gateway)| (name.clone(), gateway.id))
             .collect();
         for (name, id) in gone {
@@ -280,7 +281,7 @@ mod tests {
     }
 
     fn answer(sent: Instant, running: u32) -> Answer {
-        let load = Ok(ReportedLoad { running, waiting: 0, kv_used_per_thousand: None });
+        let load = Ok(ReportedLoad { running, ..ReportedLoad::default() });
         Answer { address: engine(), sent, came: sent + ms(2), load }
     }
 
@@ -358,7 +359,7 @@ mod tests {
         assert_eq!(prove(&mut table, t + GONE), None);
         assert_eq!(table.counts().0, 1);
         // Seen again only when what b may have had is over.
-        table.gateways.get_mut("a").unwrap().heard = t + GONE + BLIND;
+        table.gateways.get_mut("a").unwrap().last_seen = t + GONE + BLIND;
         assert!(prove(&mut table, t + GONE + BLIND).is_some());
     }
 

@@ -10,14 +10,14 @@ use crate::fleet::{Fleet, Flight, FoundEngines, Listing};
 use crate::wire::{Question, Wire, WireError};
 use bytes::Bytes;
 use flyball_engines::Engine;
-use http::{Method, Request, Response};
+use http::{Method, Request, Response, StatusCode};
 use http_body_util::Full;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use tokio::net::TcpListener;
@@ -32,9 +32,15 @@ const LONG: Duration = Duration::from_secs(120);
 struct Tiny {
     running: AtomicU32,
     connections: AtomicU32,
-    asked: AtomicU32,
+    requests: AtomicU32,
     /// Requests after which a connection is closed; none if it is kept.
     per_connection: u32,
+    /// Tokens of its context; it does not say any if this is zero.
+    context: u32,
+    /// Times that it was asked for them.
+    listed: AtomicU32,
+    /// Whether it fails for a while.
+    fails: AtomicBool,
     padding: usize,
     delay: Duration,
 }
@@ -68,8 +74,11 @@ impl Tiny {
         request: Request<B>,
         served: &AtomicU32,
     ) -> Result<Response<Full<Bytes>>, Infallible> {
+        if request.uri().path() == "/v1/models" {
+            return Ok(self.models());
+        }
         assert_eq!(request.uri().path(), "/metrics");
-        self.asked.fetch_add(1, Ordering::SeqCst);
+        self.requests.fetch_add(1, Ordering::SeqCst);
         sleep(self.delay).await;
         let running = self.running.load(Ordering::SeqCst);
         let page = format!(
@@ -78,10 +87,19 @@ impl Tiny {
             "#".repeat(self.padding)
         );
         let mut response = Response::new(Full::new(Bytes::from(page)));
+        if self.fails.load(Ordering::SeqCst) {
+            *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
+        }
         if served.fetch_add(1, Ordering::SeqCst) + 1 == self.per_connection {
             response.headers_mut().insert("connection", "close".parse().unwrap());
         }
         Ok(response)
+    }
+
+    fn models(&self) -> Response<Full<Bytes>> {
+        self.listed.fetch_add(1, Ordering::SeqCst);
+        let list = format!(r#"{{"data":[{{"id":"m","max_model_len":{}}}]}}"#, self.context);
+        Response::new(Full::new(Bytes::from(list)))
     }
 }
 
@@ -121,9 +139,9 @@ fn source(fleet: &Arc<Fleet>) -> impl Fn() -> Arc<Fleet> + Send + Sync + 'static
 }
 
 fn witness() -> (Arc<Mutex<Vec<VerifierEvent>>>, Verifier) {
-    let told = Arc::new(Mutex::new(Vec::new()));
-    let notes = Arc::clone(&told);
-    (told, Verifier::new(move |one| notes.lock().unwrap().push(one)))
+    let events = Arc::new(Mutex::new(Vec::new()));
+    let notes = Arc::clone(&events);
+    (events, Verifier::new(move |one| notes.lock().unwrap().push(one)))
 }
 
 /// Waits until it holds, and fails if that takes long.
@@ -138,12 +156,12 @@ async fn until(what: &str, holds: impl Fn() -> bool) {
 
 #[tokio::test]
 async fn a_connection_is_kept_and_renewed_when_it_was_closed() {
-    let (kept, address) = Tiny::default().start().await;
+    let (server, address) = Tiny::default().start().await;
     let mut wire = Wire::new(address.to_string());
     for _ in 0..5 {
         wire.ask(&question()).await.unwrap();
     }
-    assert_eq!(kept.connections.load(Ordering::SeqCst), 1);
+    assert_eq!(server.connections.load(Ordering::SeqCst), 1);
     let (closed, address) = Tiny { per_connection: 2, ..Tiny::default() }.start().await;
     let mut wire = Wire::new(address.to_string());
     for _ in 0..6 {
@@ -174,10 +192,10 @@ async fn engines_are_asked_in_turn_and_their_reports_arrive() {
     let (fleet, standing) = (fleet(&[address]), CollectionStatus::default());
     let source = source(&fleet);
     let mut office = Within::new(&source, &verifier, &standing);
-    let asked = until("asked", || tiny.asked.load(Ordering::SeqCst) >= 10);
+    let polled = until("asked", || tiny.requests.load(Ordering::SeqCst) >= 10);
     tokio::select! {
         never = rounds(&mut office, QUICK) => match never {},
-        () = asked => {}
+        () = polled => {}
     }
     assert_eq!(tiny.connections.load(Ordering::SeqCst), 1);
     let endpoint = format!("{:?}", fleet.endpoints().next().unwrap());
@@ -185,9 +203,38 @@ async fn engines_are_asked_in_turn_and_their_reports_arrive() {
 }
 
 #[tokio::test]
+async fn an_engine_is_asked_for_its_context_once_and_again_after_it_failed() {
+    let (tiny, address) = Tiny { context: 4_096, ..Tiny::default() }.start().await;
+    let (silent, other) = Tiny::default().start().await;
+    let (_, verifier) = witness();
+    let (fleet, standing) = (fleet(&[address, other]), CollectionStatus::default());
+    let source = source(&fleet);
+    let mut office = Within::new(&source, &verifier, &standing);
+    let context = |at: SocketAddr| {
+        fleet.endpoints().find(|one| one.address == at).and_then(|one| one.context_tokens())
+    };
+    let story = async {
+        until("told", || context(address) == Some(4_096)).await;
+        until("asked often", || tiny.requests.load(Ordering::SeqCst) >= 10).await;
+        assert_eq!(tiny.listed.load(Ordering::SeqCst), 1);
+        tiny.fails.store(true, Ordering::SeqCst);
+        let before = tiny.requests.load(Ordering::SeqCst);
+        until("failed", || tiny.requests.load(Ordering::SeqCst) >= before + 2).await;
+        tiny.fails.store(false, Ordering::SeqCst);
+        until("asked anew", || tiny.listed.load(Ordering::SeqCst) == 2).await;
+        until("silent", || silent.requests.load(Ordering::SeqCst) >= 10).await;
+    };
+    tokio::select! {
+        never = rounds(&mut office, QUICK) => match never {},
+        () = story => {}
+    }
+    assert_eq!((context(other), silent.listed.load(Ordering::SeqCst)), (None, 1));
+}
+
+#[tokio::test]
 async fn a_cancel_is_timed_to_the_moment_at_which_the_slot_is_free() {
     let (tiny, address) = Tiny { running: AtomicU32::new(1), ..Tiny::default() }.start().await;
-    let (told, verifier) = witness();
+    let (events, verifier) = witness();
     let (fleet, standing) = (fleet(&[address]), CollectionStatus::default());
     let source = source(&fleet);
     let mut office = Within::new(&source, &verifier, &standing);
@@ -196,15 +243,15 @@ async fn a_cancel_is_timed_to_the_moment_at_which_the_slot_is_free() {
         verifier.cancelled(fleet.endpoints().next().unwrap(), began);
         sleep(Duration::from_millis(120)).await;
         tiny.running.store(0, Ordering::SeqCst);
-        until("freed", || !told.lock().unwrap().is_empty()).await;
+        until("freed", || !events.lock().unwrap().is_empty()).await;
         began.elapsed()
     };
     let waited = tokio::select! {
         never = rounds(&mut office, Pace::default()) => match never {},
         waited = story => waited,
     };
-    let told = told.lock().unwrap().clone();
-    let [VerifierEvent::Freed(took)] = *told else { panic!("{told:?}") };
+    let events = events.lock().unwrap().clone();
+    let [VerifierEvent::Freed(took)] = *events else { panic!("{events:?}") };
     assert!(took >= Duration::from_millis(120) && took <= waited, "{took:?} of {waited:?}");
 }
 
@@ -212,7 +259,7 @@ async fn a_cancel_is_timed_to_the_moment_at_which_the_slot_is_free() {
 async fn an_engine_that_ignores_cancels_is_quarantined_after_five_seconds() {
     let (_, deaf) = Tiny { running: AtomicU32::new(1), ..Tiny::default() }.start().await;
     let (_, good) = Tiny::default().start().await;
-    let (told, verifier) = witness();
+    let (events, verifier) = witness();
     let (fleet, standing) = (fleet(&[deaf, good]), CollectionStatus::default());
     let source = source(&fleet);
     let mut office = Within::new(&source, &verifier, &standing);
@@ -232,13 +279,13 @@ async fn an_engine_that_ignores_cancels_is_quarantined_after_five_seconds() {
     assert!(took >= Duration::from_secs(5), "{took:?}");
     assert!(is_open(good));
     assert_eq!(verifier.zombies(), 1);
-    let told = told.lock().unwrap();
+    let events = events.lock().unwrap();
     assert!(
         matches!(
-            told[..],
+            events[..],
             [VerifierEvent::Freed(_), VerifierEvent::Quarantined { zombies: 1, .. }]
         ),
-        "{told:?}"
+        "{events:?}"
     );
 }
 
@@ -280,16 +327,16 @@ async fn what_two_models_have_at_one_engine_is_added_up() {
     let source = source(&fleet);
     let endpoints: Vec<_> = fleet.endpoints().cloned().collect();
     let _two = [0, 1].map(|i| Flight::begin(Arc::clone(&endpoints[i]), 0, 0, true, Instant::now()));
-    let (told, verifier) = witness();
+    let (events, verifier) = witness();
     let standing = CollectionStatus::default();
     let mut office = Within::new(&source, &verifier, &standing);
     let story = async {
         // Two are known, three are there: the cancelled one is not free.
         verifier.cancelled(&endpoints[0], Instant::now());
         sleep(Duration::from_millis(300)).await;
-        assert!(told.lock().unwrap().is_empty());
+        assert!(events.lock().unwrap().is_empty());
         tiny.running.store(2, Ordering::SeqCst);
-        until("freed", || !told.lock().unwrap().is_empty()).await;
+        until("freed", || !events.lock().unwrap().is_empty()).await;
     };
     tokio::select! {
         never = rounds(&mut office, Pace::default()) => match never {},
@@ -299,7 +346,7 @@ async fn what_two_models_have_at_one_engine_is_added_up() {
 }
 
 /// A gateway that says what the test wants.
-async fn say(wire: &mut Wire, in_flight: u32, engine: SocketAddr) -> Reply {
+async fn send_hello(wire: &mut Wire, in_flight: u32, engine: SocketAddr) -> Reply {
     let hello = Hello {
         gateway: "other".to_owned(),
         in_flight: BTreeMap::from([(engine, in_flight)]),
@@ -324,7 +371,7 @@ async fn one_collector_adds_up_what_all_gateways_have() {
     };
     let models = BTreeMap::from([("m".to_owned(), vec![found])]);
     let (_out, listing) = watch::channel(Listing { models });
-    let (told, verifier) = witness();
+    let (events, verifier) = witness();
     let (fleet, standing) = (fleet(&[engine]), CollectionStatus::default());
     let source = source(&fleet);
     let gateway = Apart::new(&source, &verifier, &standing, &collector);
@@ -338,21 +385,21 @@ async fn one_collector_adds_up_what_all_gateways_have() {
         let began = Instant::now();
         while began.elapsed() < Duration::from_secs(2) || standing.silent_engines() > 0 {
             assert!(began.elapsed() < LONG);
-            say(&mut wire, 3, engine).await;
+            send_hello(&mut wire, 3, engine).await;
             sleep(Duration::from_millis(50)).await;
         }
         // One more runs, and nobody has it: it is ours, cancelled.
         tiny.running.store(4, Ordering::SeqCst);
         verifier.cancelled(fleet.endpoints().next().unwrap(), Instant::now());
         for _ in 0..6 {
-            assert!(told.lock().unwrap().is_empty());
-            say(&mut wire, 3, engine).await;
+            assert!(events.lock().unwrap().is_empty());
+            send_hello(&mut wire, 3, engine).await;
             sleep(Duration::from_millis(50)).await;
         }
         tiny.running.store(3, Ordering::SeqCst);
-        while told.lock().unwrap().is_empty() {
+        while events.lock().unwrap().is_empty() {
             assert!(began.elapsed() < LONG);
-            say(&mut wire, 3, engine).await;
+            send_hello(&mut wire, 3, engine).await;
             sleep(Duration::from_millis(20)).await;
         }
         drop(leave);
@@ -364,8 +411,8 @@ async fn one_collector_adds_up_what_all_gateways_have() {
             tokio::join!(story, gateway.talk(pace, async { drop(left.await) }));
         } => {}
     }
-    let told = told.lock().unwrap().clone();
-    let [VerifierEvent::Freed(took)] = *told else { panic!("{told:?}") };
+    let events = events.lock().unwrap().clone();
+    let [VerifierEvent::Freed(took)] = *events else { panic!("{events:?}") };
     assert!(took >= Duration::from_millis(300), "{took:?}");
 }
 

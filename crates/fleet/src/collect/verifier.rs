@@ -35,13 +35,13 @@ pub struct Verifier {
     cases: Mutex<BTreeMap<SocketAddr, Case>>,
     /// Wakes whoever asks engines.
     pub(super) wake: Notify,
-    tell: Box<dyn Fn(VerifierEvent) + Send + Sync>,
+    notify: Box<dyn Fn(VerifierEvent) + Send + Sync>,
 }
 
 impl Verifier {
-    /// One without cancels; `tell` counts what it finds.
-    pub fn new(tell: impl Fn(VerifierEvent) + Send + Sync + 'static) -> Self {
-        Self { cases: Mutex::default(), wake: Notify::new(), tell: Box::new(tell) }
+    /// One without cancels; `notify` counts what it finds.
+    pub fn new(notify: impl Fn(VerifierEvent) + Send + Sync + 'static) -> Self {
+        Self { cases: Mutex::default(), wake: Notify::new(), notify: Box::new(notify) }
     }
 
     /// A request at this engine was cancelled. Call it when the request is no longer counted as in
@@ -50,13 +50,13 @@ impl Verifier {
         let mut cases = self.cases();
         let case = cases.entry(endpoint.address).or_insert_with(|| Case::new(endpoint.engine));
         let was_open = case.is_open();
-        let kept = case.cancelled(at);
+        let counted = case.cancelled(at);
         drop(cases);
         if !was_open {
             self.wake.notify_one();
         }
-        if !kept {
-            (self.tell)(VerifierEvent::Unproven(1));
+        if !counted {
+            (self.notify)(VerifierEvent::Unproven(1));
         }
     }
 
@@ -95,7 +95,7 @@ impl Verifier {
             endpoint.quarantine(quarantined);
         }
         for took in &verdict.freed {
-            (self.tell)(VerifierEvent::Freed(*took));
+            (self.notify)(VerifierEvent::Freed(*took));
         }
         let (engine, zombies) = (&*first.name, verdict.zombies);
         match verdict.change {
@@ -107,7 +107,7 @@ impl Verifier {
                     hint,
                     "engine ignores cancellation; no new requests are sent to it"
                 );
-                (self.tell)(VerifierEvent::Quarantined {
+                (self.notify)(VerifierEvent::Quarantined {
                     engine: Arc::clone(&first.name),
                     zombies,
                 });
@@ -126,7 +126,7 @@ impl Verifier {
                     engine,
                     "engine finished its cancelled requests; it receives requests again"
                 );
-                (self.tell)(VerifierEvent::Released { engine: Arc::clone(&first.name) });
+                (self.notify)(VerifierEvent::Released { engine: Arc::clone(&first.name) });
             }
             None => {}
         }
@@ -143,7 +143,7 @@ impl Verifier {
             there.binary_search(address).is_ok()
         });
         if unproven > 0 {
-            (self.tell)(VerifierEvent::Unproven(unproven));
+            (self.notify)(VerifierEvent::Unproven(unproven));
         }
     }
 

@@ -75,6 +75,7 @@ impl Office for Within<'_> {
                         running: load.running,
                         waiting: load.waiting,
                         kv_used_per_thousand: load.kv_used_per_thousand,
+                        context_tokens: load.context_tokens,
                         known: Some(known),
                     }),
                 );
@@ -111,7 +112,7 @@ pub(super) struct Crew {
 struct Member {
     endpoints: Vec<Arc<FleetEndpoint>>,
     /// When it last reported.
-    heard: Option<Instant>,
+    last_seen: Option<Instant>,
     /// When it last answered, be it with a refusal.
     answered: Option<Instant>,
     /// Questions since then.
@@ -205,11 +206,11 @@ impl Crew {
         let Some(member) = self.engines.get_mut(&address) else { return };
         let report = match report {
             Some(report) => {
-                member.heard = Some(now);
+                member.last_seen = Some(now);
                 *report
             }
-            None if member.heard.is_some_and(|at| now.duration_since(at) >= super::OLD) => {
-                member.heard = None;
+            None if member.last_seen.is_some_and(|at| now.duration_since(at) >= super::OLD) => {
+                member.last_seen = None;
                 FleetReport::default()
             }
             None => return,
@@ -228,16 +229,16 @@ impl Crew {
     }
 
     /// The collector answered: what it told last still holds.
-    pub(super) fn heard_again(&mut self, now: Instant) {
-        for heard in self.engines.values_mut().filter_map(|member| member.heard.as_mut()) {
-            *heard = now;
+    pub(super) fn reset_silence(&mut self, now: Instant) {
+        for last_seen in self.engines.values_mut().filter_map(|member| member.last_seen.as_mut()) {
+            *last_seen = now;
         }
     }
 
     /// The engine stopped reporting.
     pub(super) fn silence(&mut self, address: SocketAddr) {
         let Some(member) = self.engines.get_mut(&address) else { return };
-        member.heard = None;
+        member.last_seen = None;
         for endpoint in &member.endpoints {
             endpoint.report(&FleetReport::default());
         }
@@ -245,8 +246,9 @@ impl Crew {
 
     /// Engines without a report that is young enough to be used.
     pub(super) fn silent(&self, now: Instant) -> usize {
-        let old =
-            |member: &&Member| member.heard.is_none_or(|at| now.duration_since(at) >= super::OLD);
+        let old = |member: &&Member| {
+            member.last_seen.is_none_or(|at| now.duration_since(at) >= super::OLD)
+        };
         self.engines.values().filter(old).count()
     }
 }

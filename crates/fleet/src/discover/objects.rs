@@ -69,7 +69,7 @@ impl<T> Default for ObjectListing<T> {
 /// It begins with what `out` holds, which stays until the API server has told something else. Without a client
 /// it makes its own.
 pub async fn watch<T: ObjectView>(
-    wanted: &ObjectWatch<'_>,
+    target: &ObjectWatch<'_>,
     client: Option<Client>,
     out: &channel::Sender<ObjectListing<T>>,
     standing: &DiscoveryStatus,
@@ -79,10 +79,10 @@ pub async fn watch<T: ObjectView>(
         None => sources::connect().await?,
     };
     let (to, mut steps) = mpsc::channel::<(Place, Step<T>)>(STEPS);
-    let mut desk = Desk::new(wanted, out);
+    let mut desk = Desk::new(target, out);
     let one = |place: &Place| {
-        let api = api(client.clone(), place, &wanted.kind);
-        follow(api, place.clone(), wanted, to.clone(), standing).boxed()
+        let api = api(client.clone(), place, &target.kind);
+        follow(api, place.clone(), target, to.clone(), standing).boxed()
     };
     let mut watches: FuturesUnordered<BoxFuture<'_, ()>> = desk.places.iter().map(one).collect();
     let mut asks: FuturesUnordered<BoxFuture<'_, (Place, bool)>> = FuturesUnordered::new();
@@ -107,7 +107,7 @@ pub async fn watch<T: ObjectView>(
                 due = None;
                 for place in desk.publish() {
                     if asking.insert(place.clone()) {
-                        let api = api(client.clone(), &place, &wanted.kind);
+                        let api = api(client.clone(), &place, &target.kind);
                         asks.push(confirm(api, place).boxed());
                     }
                 }
@@ -137,13 +137,13 @@ struct Desk<'a, T> {
 }
 
 impl<'a, T: ObjectView> Desk<'a, T> {
-    fn new(wanted: &'a ObjectWatch<'_>, out: &'a channel::Sender<ObjectListing<T>>) -> Self {
-        let places = match wanted.namespaces {
+    fn new(target: &'a ObjectWatch<'_>, out: &'a channel::Sender<ObjectListing<T>>) -> Self {
+        let places = match target.namespaces {
             [] => BTreeSet::from([Place::new()]),
             some => some.iter().cloned().collect(),
         };
         let (confirmed, doubted) = (BTreeSet::new(), BTreeSet::new());
-        let (kind, mirrors) = (&wanted.kind.kind, BTreeMap::new());
+        let (kind, mirrors) = (&target.kind.kind, BTreeMap::new());
         Self { kind, out, places, mirrors, confirmed, doubted }
     }
 
@@ -154,25 +154,25 @@ impl<'a, T: ObjectView> Desk<'a, T> {
         let mut doubted = BTreeSet::new();
         next.listed = true;
         for place in &self.places {
-            let Some(told) = self.mirrors.get(place).and_then(Mirror::whole) else {
+            let Some(listed) = self.mirrors.get(place).and_then(Mirror::whole) else {
                 next.listed = false;
                 continue;
             };
             let had = next.objects.keys().any(|key| is_of(place, key));
-            if told.is_empty() && had && !self.confirmed.contains(place) {
+            if listed.is_empty() && had && !self.confirmed.contains(place) {
                 doubted.insert(place.clone());
                 continue;
             }
-            if !told.is_empty() {
+            if !listed.is_empty() {
                 self.confirmed.remove(place);
             }
             let after = |(key, object): (&String, &T)| {
                 let object = object.after(next.objects.get(key));
                 (key.clone(), object)
             };
-            let told: Vec<_> = told.iter().map(after).collect();
+            let listed: Vec<_> = listed.iter().map(after).collect();
             next.objects.retain(|key, _| !is_of(place, key));
-            next.objects.extend(told);
+            next.objects.extend(listed);
         }
         for place in doubted.difference(&self.doubted) {
             tracing::warn!(
@@ -207,13 +207,13 @@ fn api(client: Client, place: &str, kind: &ApiResource) -> Api<DynamicObject> {
 async fn follow<T: ObjectView>(
     api: Api<DynamicObject>,
     place: Place,
-    wanted: &ObjectWatch<'_>,
+    target: &ObjectWatch<'_>,
     to: mpsc::Sender<(Place, Step<T>)>,
     standing: &DiscoveryStatus,
 ) {
     let what = match place.as_str() {
-        "" => wanted.kind.plural.clone(),
-        namespace => format!("{} of {namespace}", wanted.kind.plural),
+        "" => target.kind.plural.clone(),
+        namespace => format!("{} of {namespace}", target.kind.plural),
     };
     let mut stream = watcher(api, config()).default_backoff().boxed();
     let mut pulse = Pulse::new(what, Arc::default(), standing);

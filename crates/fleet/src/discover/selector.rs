@@ -168,10 +168,10 @@ mod tests {
             labels in prop::collection::btree_map("[abc]", "[xyz]", 0..4),
         ) {
             let all: Vec<_> = selectors.iter().map(|text| read(text).unwrap()).collect();
-            let asked = shared(all.iter());
-            let asked = read(&asked);
+            let shared_one = shared(all.iter());
+            let shared_one = read(&shared_one);
             if all.iter().any(|one| one.matches(&labels)) {
-                prop_assert!(asked.is_none_or(|asked| asked.matches(&labels)));
+                prop_assert!(shared_one.is_none_or(|shared_one| shared_one.matches(&labels)));
             }
         }
 

@@ -74,8 +74,8 @@ pub(super) fn found<'a>(
 }
 
 impl Slice {
-    fn port(&self, wanted: &Port) -> Option<u16> {
-        match (wanted, &self.ports) {
+    fn port(&self, target: &Port) -> Option<u16> {
+        match (target, &self.ports) {
             (Port::Number(number), None) => Some(*number),
             (Port::Name(_), None) => None,
             (Port::Number(number), Some(ports)) => {
@@ -94,8 +94,8 @@ impl Slice {
     }
 
     /// Whether it has members but not on this port.
-    pub(super) fn lacks(&self, wanted: &Port) -> bool {
-        !self.members.is_empty() && self.port(wanted).is_none()
+    pub(super) fn lacks(&self, target: &Port) -> bool {
+        !self.members.is_empty() && self.port(target).is_none()
     }
 }
 

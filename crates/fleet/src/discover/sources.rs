@@ -30,7 +30,7 @@ const SILENCE: Duration = Duration::from_secs(75);
 
 /// Who looks at one kind of object in one namespace.
 #[derive(Debug, Default)]
-pub(super) struct Asked {
+pub(super) struct WatchTargets {
     /// Names of Services or pools.
     pub(super) names: BTreeSet<String>,
     /// The models that they are for.
@@ -65,11 +65,11 @@ pub async fn connect() -> Result<Client, DiscoveryProblem> {
 pub(super) async fn slices(
     client: Client,
     namespace: String,
-    asked: Asked,
+    targets: WatchTargets,
     to: Sender<Change>,
     standing: &DiscoveryStatus,
 ) {
-    let Asked { names, models } = asked;
+    let WatchTargets { names, models } = targets;
     let api: Api<EndpointSlice> = Api::namespaced(client, &namespace);
     let labels = if names.len() <= VALUES {
         let names: Vec<_> = names.iter().map(String::as_str).collect();
@@ -81,8 +81,8 @@ pub(super) async fn slices(
     let what = format!("endpointslices of {namespace}");
     let mut pulse = Pulse::new(what, Arc::new(models), standing);
     loop {
-        let asked = |slice: &Slice| names.contains(&slice.service);
-        let step = pulse.next(&mut stream, |object| slices::slice(object).filter(asked)).await;
+        let is_target = |slice: &Slice| names.contains(&slice.service);
+        let step = pulse.next(&mut stream, |object| slices::slice(object).filter(is_target)).await;
         if to.send(Change::Slices(namespace.clone(), step)).await.is_err() {
             return;
         }
@@ -93,11 +93,11 @@ pub(super) async fn slices(
 pub(super) async fn pools(
     client: Client,
     namespace: String,
-    asked: Asked,
+    targets: WatchTargets,
     to: Sender<Change>,
     standing: &DiscoveryStatus,
 ) {
-    let Asked { names, models } = asked;
+    let WatchTargets { names, models } = targets;
     let models = Arc::new(models);
     let api: Api<DynamicObject> =
         Api::namespaced_with(client.clone(), &namespace, &pools::resource());
@@ -109,28 +109,28 @@ pub(super) async fn pools(
     let mut known = Mirror::default();
     let mut watched: Option<String> = None;
     loop {
-        let asked = |pool: &DynamicObject| {
+        let is_target = |pool: &DynamicObject| {
             names.contains(&pool.name_any()).then(|| pools::pool(pool)).flatten()
         };
         tokio::select! {
-            step = pool_pulse.next(&mut pool_stream, asked) => {
+            step = pool_pulse.next(&mut pool_stream, is_target) => {
                 known.take(step.clone());
                 let all = known.whole().into_iter().flat_map(BTreeMap::values);
-                let wanted = pools::shared_selector(all);
-                if wanted != watched {
+                let selector = pools::shared_selector(all);
+                if selector != watched {
                     // Other pods are asked for now; until they are listed, the old answer stays. So
                     // this is told before the pool is.
                     if to.send(Change::Pods(namespace.clone(), Step::Stale)).await.is_err() {
                         return;
                     }
-                    pod_stream = match &wanted {
+                    pod_stream = match &selector {
                         None => futures::stream::pending().boxed(),
                         Some(labels) => {
                             let api: Api<Pod> = Api::namespaced(client.clone(), &namespace);
                             watcher(api, config().labels(labels)).default_backoff().boxed()
                         }
                     };
-                    watched = wanted;
+                    watched = selector;
                 }
                 if to.send(Change::Pools(namespace.clone(), step)).await.is_err() {
                     return;
@@ -176,8 +176,8 @@ pub(super) async fn ask(
         DiscoveryPlace::Static(_) => Ok(Vec::new()),
         DiscoveryPlace::Service(ServicePlace { namespace, name, port }) => {
             let api: Api<EndpointSlice> = Api::namespaced(client.clone(), namespace);
-            let wanted = ListParams::default().labels(&format!("{SERVICE_NAME}={name}"));
-            let all: Vec<_> = api.list(&wanted).await?.iter().filter_map(slices::slice).collect();
+            let params = ListParams::default().labels(&format!("{SERVICE_NAME}={name}"));
+            let all: Vec<_> = api.list(&params).await?.iter().filter_map(slices::slice).collect();
             Ok(slices::found(all.iter(), port, engine))
         }
         DiscoveryPlace::Pool(InferencePoolPlace { namespace, name }) => {
@@ -186,16 +186,16 @@ pub(super) async fn ask(
             let pool = api.get_opt(name).await?.as_ref().and_then(pools::pool);
             let Some(pool) = pool else { return Ok(Vec::new()) };
             let api: Api<Pod> = Api::namespaced(client.clone(), namespace);
-            let wanted = ListParams::default().labels(&pools::labels_text(&pool.labels));
-            let all: Vec<_> = api.list(&wanted).await?.iter().filter_map(pods::member).collect();
+            let params = ListParams::default().labels(&pools::labels_text(&pool.labels));
+            let all: Vec<_> = api.list(&params).await?.iter().filter_map(pods::member).collect();
             Ok(pools::found(&pool, all.iter(), engine))
         }
         DiscoveryPlace::Pods(place) => {
             let api: Api<Pod> = Api::namespaced(client.clone(), &place.namespace);
             let mut all = Vec::new();
             for variant in &place.variants {
-                let wanted = ListParams::default().labels(&variant.selector.to_string());
-                all.extend(api.list(&wanted).await?.iter().filter_map(pods::member));
+                let params = ListParams::default().labels(&variant.selector.to_string());
+                all.extend(api.list(&params).await?.iter().filter_map(pods::member));
             }
             Ok(pods::found(place, all.iter()))
         }

@@ -2,7 +2,7 @@
 
 use super::place::{DiscoveryPlace, Sought};
 use super::settle::{ENGINES, settle};
-use super::sources::{self, Asked, Change};
+use super::sources::{self, Change, WatchTargets};
 use super::world::World;
 use super::{DiscoveryProblem, DiscoveryStatus, Failing, FoundEngines, Listing, selector};
 use flyball_engines::Engine;
@@ -107,11 +107,11 @@ fn start<'a>(
     to: &mpsc::Sender<Change>,
     standing: &'a DiscoveryStatus,
 ) -> FuturesUnordered<BoxFuture<'a, ()>> {
-    let mut services: BTreeMap<&str, Asked> = BTreeMap::new();
-    let mut pools: BTreeMap<&str, Asked> = BTreeMap::new();
+    let mut services: BTreeMap<&str, WatchTargets> = BTreeMap::new();
+    let mut pools: BTreeMap<&str, WatchTargets> = BTreeMap::new();
     let mut served: BTreeMap<&str, (Vec<&Selector>, BTreeSet<String>)> = BTreeMap::new();
     for (model, (place, _)) in places {
-        let (asked, name) = match place {
+        let (targets, name) = match place {
             DiscoveryPlace::Static(_) => continue,
             DiscoveryPlace::Pods(p) => {
                 let (selectors, models) = served.entry(&p.namespace).or_default();
@@ -122,24 +122,24 @@ fn start<'a>(
             DiscoveryPlace::Service(s) => (services.entry(&s.namespace).or_default(), &s.name),
             DiscoveryPlace::Pool(p) => (pools.entry(&p.namespace).or_default(), &p.name),
         };
-        asked.names.insert(name.clone());
-        asked.models.insert(model.clone());
+        targets.names.insert(name.clone());
+        targets.models.insert(model.clone());
     }
     let watches = FuturesUnordered::new();
-    for (namespace, asked) in services {
+    for (namespace, targets) in services {
         let (client, to) = (client.clone(), to.clone());
-        watches.push(sources::slices(client, namespace.to_owned(), asked, to, standing).boxed());
+        watches.push(sources::slices(client, namespace.to_owned(), targets, to, standing).boxed());
     }
-    for (namespace, asked) in pools {
+    for (namespace, targets) in pools {
         let (client, to) = (client.clone(), to.clone());
-        watches.push(sources::pools(client, namespace.to_owned(), asked, to, standing).boxed());
+        watches.push(sources::pools(client, namespace.to_owned(), targets, to, standing).boxed());
     }
     for (namespace, (selectors, models)) in served {
         if !selectors.is_empty() {
-            let asked = (selector::shared(selectors.into_iter()), models);
+            let targets = (selector::shared(selectors.into_iter()), models);
             let (client, to) = (client.clone(), to.clone());
             watches
-                .push(sources::served(client, namespace.to_owned(), asked, to, standing).boxed());
+                .push(sources::served(client, namespace.to_owned(), targets, to, standing).boxed());
         }
     }
     watches

@@ -34,7 +34,7 @@ pub struct FleetEndpoint {
     pub breaker: Breaker,
     draining: AtomicBool,
     /// The same, as the operator says: listings do not touch it.
-    told_to_drain: AtomicBool,
+    drain_ordered: AtomicBool,
     quarantined: AtomicBool,
     lost: AtomicBool,
     /// Discovery does not list it.
@@ -50,6 +50,8 @@ pub struct FleetEndpoint {
     /// What others had there when it told.
     foreign: AtomicU32,
     kv_used_per_thousand: AtomicU32,
+    /// Tokens of its context; zero if it does not tell.
+    context_tokens: AtomicU32,
     /// An [`ObservedMoment`], or more than that if nothing is known.
     forgot: AtomicU32,
 }
@@ -74,6 +76,8 @@ pub struct FleetReport {
     pub waiting: u32,
     /// Share of its KV cache that is in use, in thousandths; unknown where it does not tell.
     pub kv_used_per_thousand: Option<u32>,
+    /// Tokens that a prompt and its answer may have together; unknown where it does not tell.
+    pub context_tokens: Option<u32>,
     /// Requests that all gateways together had under way at it, as far as known: the most of
     /// shortly before and after the report. What runs beyond these has no client any more.
     pub known: Option<u32>,
@@ -95,7 +99,7 @@ impl FleetEndpoint {
             lost: AtomicBool::new(false),
             gone: AtomicBool::new(false),
             draining: AtomicBool::new(found.draining),
-            told_to_drain: AtomicBool::new(false),
+            drain_ordered: AtomicBool::new(false),
             quarantined: AtomicBool::new(false),
             in_flight: AtomicU32::new(0),
             window: Learned::default(),
@@ -106,6 +110,7 @@ impl FleetEndpoint {
             waiting: AtomicU32::new(0),
             foreign: AtomicU32::new(0),
             kv_used_per_thousand: AtomicU32::new(u32::MAX),
+            context_tokens: AtomicU32::new(0),
             forgot: AtomicU32::new(u32::MAX),
         }
     }
@@ -118,6 +123,7 @@ impl FleetEndpoint {
         self.foreign.store(all.saturating_sub(self.in_flight()), Ordering::Relaxed);
         let kv = report.kv_used_per_thousand.unwrap_or(u32::MAX);
         self.kv_used_per_thousand.store(kv, Ordering::Relaxed);
+        self.context_tokens.store(report.context_tokens.unwrap_or(0), Ordering::Relaxed);
         self.reported.store(true, Ordering::Relaxed);
         let reported = Reported {
             own: self.in_flight(),
@@ -154,12 +160,18 @@ impl FleetEndpoint {
         let foreign = self.foreign.load(Ordering::Relaxed);
         BatchRoom {
             bears: if self.is_open() { self.window.bears() } else { 0 },
+            is_known: self.window.is_known(),
             inside: self.in_flight().saturating_add(foreign),
             running: self.running.load(Ordering::Relaxed),
             waiting: self.waiting.load(Ordering::Relaxed),
             kv_used_per_thousand: self.kv_used_per_thousand().unwrap_or(0),
             may_read: self.reading.has_room_for_batch(now),
         }
+    }
+
+    /// A batch request was sent to it.
+    pub fn filled_by_batch(&self) {
+        self.window.filled();
     }
 
     /// Somebody came with so many tokens to read who is not batch: for a moment it gets no batch to read.
@@ -204,6 +216,11 @@ impl FleetEndpoint {
         Some(self.kv_used_per_thousand.load(Ordering::Relaxed)).filter(|used| *used != u32::MAX)
     }
 
+    /// Tokens that a prompt and its answer may have together there; `None` if it does not tell.
+    pub fn context_tokens(&self) -> Option<u64> {
+        Some(u64::from(self.context_tokens.load(Ordering::Relaxed))).filter(|tokens| *tokens > 0)
+    }
+
     /// Tokens that it holds in memory for requests of this gateway, as reckoned here.
     pub fn held_tokens(&self) -> u64 {
         self.held_tokens.load(Ordering::Relaxed)
@@ -211,12 +228,12 @@ impl FleetEndpoint {
 
     /// Keeps new requests away, or lets them come again: because the operator says so.
     pub fn drain(&self, on: bool) {
-        self.told_to_drain.store(on, Ordering::Relaxed);
+        self.drain_ordered.store(on, Ordering::Relaxed);
     }
 
     /// Whether the operator keeps new requests away.
-    pub fn is_told_to_drain(&self) -> bool {
-        self.told_to_drain.load(Ordering::Relaxed)
+    pub fn is_ordered_to_drain(&self) -> bool {
+        self.drain_ordered.load(Ordering::Relaxed)
     }
 
     /// Keeps new requests away, or lets them come again: for engines that ignore hang-ups.
@@ -316,7 +333,7 @@ impl FleetEndpoint {
     }
 
     fn is_draining(&self) -> bool {
-        self.draining.load(Ordering::Relaxed) || self.is_told_to_drain()
+        self.draining.load(Ordering::Relaxed) || self.is_ordered_to_drain()
     }
 
     /// Whether it is the one that was found.

@@ -81,23 +81,23 @@ impl Fleet {
         }
         let models = listing.models.iter().map(|(name, found)| {
             let before = self.models.get(name);
-            let kept = |f: &FoundEngines| {
+            let known_one = |f: &FoundEngines| {
                 let old = by_name.get(&(name, &f.name))?.iter().find(|e| e.is(f))?;
                 old.listed(f.draining);
                 Some(Arc::clone(old))
             };
             let endpoints = found
                 .iter()
-                .map(|f| kept(f).unwrap_or_else(|| Arc::new(FleetEndpoint::new(f))))
+                .map(|f| known_one(f).unwrap_or_else(|| Arc::new(FleetEndpoint::new(f))))
                 .collect();
             let model = FleetModel::after(before, name, endpoints);
             (name.clone(), Arc::new(model))
         });
         let mut after = Self { models: models.collect(), gone: Vec::new() };
         after.gone = after.gone_of(&known);
-        let told: BTreeSet<u32> = after.known().map(|(_, endpoint)| endpoint.slot).collect();
-        let is_told = |old: &FleetEndpoint| old.in_flight() == 0 || told.contains(&old.slot);
-        GatewayInvariant::Reported.hold(known.iter().all(|(_, old)| is_told(old)));
+        let listed: BTreeSet<u32> = after.known().map(|(_, endpoint)| endpoint.slot).collect();
+        let is_reported = |old: &FleetEndpoint| old.in_flight() == 0 || listed.contains(&old.slot);
+        GatewayInvariant::Reported.hold(known.iter().all(|(_, old)| is_reported(old)));
         after
     }
 

@@ -90,15 +90,15 @@ proptest! {
                 _ if flights.is_empty() => {}
                 _ => drop(flights.swap_remove(which % flights.len())),
             }
-            let mut wanted: BTreeMap<String, u32> = BTreeMap::new();
-            flights.iter().for_each(|(pod, _)| *wanted.entry(pod.clone()).or_default() += 1);
+            let mut expected: BTreeMap<String, u32> = BTreeMap::new();
+            flights.iter().for_each(|(pod, _)| *expected.entry(pod.clone()).or_default() += 1);
             let listed = fleet.endpoints().cloned();
             let all = listed.chain(fleet.gone().map(|(_, gone)| gone));
-            let mut told: BTreeMap<String, u32> = BTreeMap::new();
+            let mut reported: BTreeMap<String, u32> = BTreeMap::new();
             for one in all.filter(|one| one.in_flight() > 0) {
-                *told.entry(format!("{} {:?}", one.name, one.uid)).or_default() += one.in_flight();
+                *reported.entry(format!("{} {:?}", one.name, one.uid)).or_default() += one.in_flight();
             }
-            prop_assert_eq!(told, wanted);
+            prop_assert_eq!(reported, expected);
             prop_assert!(fleet.gone().all(|(_, gone)| !gone.is_open()));
         }
     }

@@ -1,7 +1,7 @@
 //! The window of an engine, with its clock and its lock.
 
 use flyball_routing::fair::{AdmissionWindow, EngineCapacity, Reported};
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -18,6 +18,10 @@ pub(super) struct Learned {
     limit: AtomicU32,
     /// Requests that the engine bears at once, as far as it reports.
     bears: AtomicU32,
+    /// Whether that was learned.
+    is_known: AtomicBool,
+    /// Whether batch was sent since the last report.
+    filling: AtomicBool,
     state: Mutex<State>,
 }
 
@@ -40,15 +44,27 @@ impl Learned {
         self.bears.load(Relaxed)
     }
 
+    /// Whether it was learned what it bears.
+    pub(super) fn is_known(&self) -> bool {
+        self.is_known.load(Relaxed)
+    }
+
+    /// A batch request was sent.
+    pub(super) fn filled(&self) {
+        self.filling.store(true, Relaxed);
+    }
+
     pub(super) fn reported(&self, reported: &Reported, now: Instant) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         if state.reported && now.saturating_duration_since(state.last) < STEP {
             return;
         }
         (state.last, state.reported) = (now, true);
-        state.capacity = state.capacity.after(reported, state.window.limit());
+        state.capacity =
+            state.capacity.after(reported, state.window.limit(), self.filling.swap(false, Relaxed));
         state.window = state.window.after(reported);
         self.limit.store(state.window.limit(), Relaxed);
+        self.is_known.store(state.capacity.is_known(), Relaxed);
         self.bears.store(state.capacity.bears(state.window.limit()), Relaxed);
     }
 
@@ -71,6 +87,8 @@ impl Default for Learned {
         Self {
             limit: AtomicU32::new(AdmissionWindow::NEW.limit()),
             bears: AtomicU32::new(EngineCapacity::unreported()),
+            is_known: AtomicBool::new(false),
+            filling: AtomicBool::new(false),
             state: Mutex::new(State {
                 window: AdmissionWindow::NEW,
                 capacity: EngineCapacity::default(),

@@ -31,25 +31,25 @@ fn read(batch: &[u8], found: &mut Vec<Event>) -> Option<()> {
     pack.array()?;
     pack.skip()?;
     for _ in 0..pack.array()? {
-        let told = match pack.next()? {
+        let event = match pack.next()? {
             Value::Map(pairs) => map(&mut pack, pairs)?,
             Value::Array(length) => array(&mut pack, length)?,
             _ => return None,
         };
-        told.add_to(found);
+        event.add_to(found);
     }
     Some(())
 }
 
 /// The fields of an event that count.
 #[derive(Debug, Default)]
-struct Told<'a> {
+struct BlockEvent<'a> {
     kind: &'a [u8],
     blocks: Vec<u64>,
     elsewhere: bool,
 }
 
-impl Told<'_> {
+impl BlockEvent<'_> {
     fn add_to(self, found: &mut Vec<Event>) {
         let blocks = if self.elsewhere { Vec::new() } else { self.blocks };
         match self.kind {
@@ -65,40 +65,40 @@ impl Told<'_> {
     }
 }
 
-fn map<'a>(pack: &mut Pack<'a>, pairs: u32) -> Option<Told<'a>> {
-    let mut told = Told::default();
+fn map<'a>(pack: &mut Pack<'a>, pairs: u32) -> Option<BlockEvent<'a>> {
+    let mut event = BlockEvent::default();
     for _ in 0..pairs {
         let Value::Text(name) = pack.next()? else { return None };
         match name {
             b"type" => {
                 let Value::Text(kind) = pack.next()? else { return None };
-                told.kind = kind;
+                event.kind = kind;
             }
-            b"block_hashes" => told.blocks = names(pack)?,
-            b"medium" => told.medium(scalar(pack)?),
-            b"group_idx" => told.elsewhere |= matches!(scalar(pack)?, Value::Number(1..)),
+            b"block_hashes" => event.blocks = names(pack)?,
+            b"medium" => event.medium(scalar(pack)?),
+            b"group_idx" => event.elsewhere |= matches!(scalar(pack)?, Value::Number(1..)),
             _ => pack.skip()?,
         }
     }
-    Some(told)
+    Some(event)
 }
 
-fn array<'a>(pack: &mut Pack<'a>, length: u32) -> Option<Told<'a>> {
-    let mut told = Told::default();
+fn array<'a>(pack: &mut Pack<'a>, length: u32) -> Option<BlockEvent<'a>> {
+    let mut event = BlockEvent::default();
     // `["BlockStored", hashes, parent, tokens, size, lora, medium, …]`, `["BlockRemoved", hashes,
     // medium]`; the media came later.
     for place in 0..length {
-        match (place, told.kind) {
+        match (place, event.kind) {
             (0, _) => {
                 let Value::Text(kind) = pack.next()? else { return None };
-                told.kind = kind;
+                event.kind = kind;
             }
-            (1, b"BlockStored" | b"BlockRemoved") => told.blocks = names(pack)?,
-            (6, b"BlockStored") | (2, b"BlockRemoved") => told.medium(scalar(pack)?),
+            (1, b"BlockStored" | b"BlockRemoved") => event.blocks = names(pack)?,
+            (6, b"BlockStored") | (2, b"BlockRemoved") => event.medium(scalar(pack)?),
             _ => pack.skip()?,
         }
     }
-    Some(told)
+    Some(event)
 }
 
 fn names(pack: &mut Pack<'_>) -> Option<Vec<u64>> {

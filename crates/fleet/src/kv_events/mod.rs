@@ -25,7 +25,7 @@ use tokio::task::JoinSet;
 use wire::Subscriber;
 
 /// Between two looks for engines that came or went.
-const LOOK: Duration = Duration::from_secs(1);
+const TICK: Duration = Duration::from_secs(1);
 
 /// The pause before an engine is tried again; doubled each time up to [`LONGEST`].
 const FIRST: Duration = Duration::from_millis(500);
@@ -37,15 +37,15 @@ const CONNECT: Duration = Duration::from_secs(5);
 /// How the listening goes, for the metrics.
 #[derive(Debug, Default)]
 pub struct EventsStatus {
-    heard: AtomicUsize,
+    streams: AtomicUsize,
     batches: AtomicU64,
     missed: AtomicU64,
 }
 
 impl EventsStatus {
     /// Engines whose events are heard now.
-    pub fn heard(&self) -> usize {
-        self.heard.load(Relaxed)
+    pub fn streams(&self) -> usize {
+        self.streams.load(Relaxed)
     }
 
     /// Batches of events that came.
@@ -70,26 +70,26 @@ pub async fn follow(
     let mut listening: BTreeMap<u32, (u16, tokio::task::AbortHandle)> = BTreeMap::new();
     let mut tasks = JoinSet::new();
     loop {
-        let wanted = wanted(&fleet(), &ports());
+        let targets = targets(&fleet(), &ports());
         listening.retain(|slot, (port, task)| {
-            let stays = wanted.get(slot).is_some_and(|(_, now)| now == port);
+            let stays = targets.get(slot).is_some_and(|(_, now)| now == port);
             if !stays {
                 task.abort();
             }
             stays
         });
-        for (slot, (endpoint, port)) in wanted {
+        for (slot, (endpoint, port)) in targets {
             listening.entry(slot).or_insert_with(|| {
                 let one = listen(endpoint, port, began, Arc::clone(&standing));
                 (port, tasks.spawn(one))
             });
         }
         while tasks.try_join_next().is_some() {}
-        tokio::time::sleep(LOOK).await;
+        tokio::time::sleep(TICK).await;
     }
 }
 
-fn wanted(
+fn targets(
     fleet: &Fleet,
     ports: &BTreeMap<String, u16>,
 ) -> BTreeMap<u32, (Arc<FleetEndpoint>, u16)> {
@@ -112,9 +112,9 @@ async fn listen(
         let connecting = tokio::time::timeout(CONNECT, Subscriber::connect(address)).await;
         if let Ok(Ok(subscriber)) = connecting {
             pause = FIRST;
-            let heard = Heard::begin(&ear.standing);
-            let ended = ear.hear(subscriber).await;
-            drop(heard);
+            let open_stream = OpenStream::begin(&ear.standing);
+            let ended = ear.receive(subscriber).await;
+            drop(open_stream);
             let engine = &*ear.endpoint.name;
             tracing::info!(engine, error = ?ended.err(), "KV cache event stream ended; reconnecting");
             // What came meanwhile is not known.
@@ -136,7 +136,7 @@ struct Ear {
 }
 
 impl Ear {
-    async fn hear(&mut self, mut subscriber: Subscriber) -> io::Result<()> {
+    async fn receive(&mut self, mut subscriber: Subscriber) -> io::Result<()> {
         loop {
             let (number, batch) = subscriber.next().await?;
             self.take(number, &batch);
@@ -168,18 +168,18 @@ impl Ear {
 }
 
 /// An engine that is heard, counted as long as it is.
-struct Heard(Arc<EventsStatus>);
+struct OpenStream(Arc<EventsStatus>);
 
-impl Heard {
+impl OpenStream {
     fn begin(standing: &Arc<EventsStatus>) -> Self {
-        standing.heard.fetch_add(1, Relaxed);
+        standing.streams.fetch_add(1, Relaxed);
         Self(Arc::clone(standing))
     }
 }
 
-impl Drop for Heard {
+impl Drop for OpenStream {
     fn drop(&mut self) {
-        self.0.heard.fetch_sub(1, Relaxed);
+        self.0.streams.fetch_sub(1, Relaxed);
     }
 }
 

@@ -147,7 +147,8 @@ async fn http1(door: &Door, answers: impl Answers, stream: impl AsyncRead + Asyn
     let closing = door.closing();
     let service = service_fn(move |request| {
         let busy = Busy::begin(&clock);
-        answers.clone().answer(request, Some(busy))
+        // In a box: hyper moves it into the connection, which would have room for its 5 KB between requests too.
+        Box::pin(answers.clone().answer(request, Some(busy)))
     });
     let connection = http1::Builder::new()
         .max_headers(HEADERS)

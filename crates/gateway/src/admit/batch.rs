@@ -35,7 +35,7 @@ enum Doing {
     /// It stays until it is over.
     Stands,
     /// It was told to make room.
-    Told,
+    MakesRoom,
 }
 
 /// One stay of a batch request at an engine.
@@ -49,7 +49,7 @@ pub(super) struct Stay {
     /// Tokens that were passed on.
     written: AtomicU64,
     began: Instant,
-    told: Mutex<Option<Instant>>,
+    signalled_at: Mutex<Option<Instant>>,
     waker: AtomicWaker,
 }
 
@@ -86,7 +86,7 @@ impl Batches {
             prompt_tokens,
             written: AtomicU64::new(0),
             began: Instant::now(),
-            told: Mutex::new(None),
+            signalled_at: Mutex::new(None),
             waker: AtomicWaker::new(),
         });
         let mut stays = self.lock();
@@ -104,7 +104,7 @@ impl Batches {
 
     /// Tells as many to make room as `most` others need, less those that were told and are about to go.
     pub(super) fn make_room(&self, most: usize, whose: Whose, now: Instant) {
-        self.tell(most, now, |stay| match whose {
+        self.signal(most, now, |stay| match whose {
             Whose::Any => true,
             Whose::At(slot) => stay.slot.load(Ordering::Relaxed) == slot,
         });
@@ -112,14 +112,14 @@ impl Batches {
 
     /// Tells those whose long prompts this engine still reads, for which all others would have to wait.
     pub(super) fn stop_reading(&self, endpoint: &FleetEndpoint, now: Instant) {
-        self.tell(usize::MAX, now, |stay| {
+        self.signal(usize::MAX, now, |stay| {
             stay.slot.load(Ordering::Relaxed) == endpoint.slot
                 && stay.is(Doing::Reads)
                 && endpoint.reads_long(stay.prompt_tokens)
         });
     }
 
-    fn tell(&self, most: usize, now: Instant, may: impl Fn(&Stay) -> bool) {
+    fn signal(&self, most: usize, now: Instant, may: impl Fn(&Stay) -> bool) {
         if self.count() == 0 || most == 0 {
             return;
         }
@@ -129,7 +129,7 @@ impl Batches {
         let runs = runs.map(|stay| BatchRun { number: stay.number, lost: stay.lost(now) });
         for number in least_lost(runs, most.saturating_sub(about_to_go)) {
             if let Some(stay) = stays.get(&number) {
-                stay.tell(now);
+                stay.signal(now);
             }
         }
     }
@@ -161,26 +161,29 @@ impl Stay {
     }
 
     /// Waits until it is told to make room.
-    pub(super) fn poll_told(&self, context: &Context<'_>) -> Poll<()> {
-        if self.is(Doing::Told) {
+    pub(super) fn poll_make_room(&self, context: &Context<'_>) -> Poll<()> {
+        if self.is(Doing::MakesRoom) {
             return Poll::Ready(());
         }
         self.waker.register(context.waker());
         // It may have been told in between.
-        if self.is(Doing::Told) { Poll::Ready(()) } else { Poll::Pending }
+        if self.is(Doing::MakesRoom) { Poll::Ready(()) } else { Poll::Pending }
     }
 
-    fn tell(&self, now: Instant) {
-        if self.change(Doing::Reads, Doing::Told) || self.change(Doing::Writes, Doing::Told) {
-            *self.told.lock().unwrap_or_else(PoisonError::into_inner) = Some(now);
+    fn signal(&self, now: Instant) {
+        if self.change(Doing::Reads, Doing::MakesRoom)
+            || self.change(Doing::Writes, Doing::MakesRoom)
+        {
+            *self.signalled_at.lock().unwrap_or_else(PoisonError::into_inner) = Some(now);
             self.waker.wake();
         }
     }
 
     /// Whether it was told and is about to go.
     fn heeds(&self, now: Instant) -> bool {
-        let told = *self.told.lock().unwrap_or_else(PoisonError::into_inner);
-        self.is(Doing::Told) && told.is_none_or(|told| now.saturating_duration_since(told) < HEEDED)
+        let signalled = *self.signalled_at.lock().unwrap_or_else(PoisonError::into_inner);
+        self.is(Doing::MakesRoom)
+            && signalled.is_none_or(|signalled| now.saturating_duration_since(signalled) < HEEDED)
     }
 
     fn can_make_room(&self) -> bool {
@@ -209,8 +212,8 @@ impl Stay {
 mod tests {
     use super::*;
 
-    fn told(stay: &Stay) -> bool {
-        stay.poll_told(&Context::from_waker(futures::task::noop_waker_ref())).is_ready()
+    fn signalled(stay: &Stay) -> bool {
+        stay.poll_make_room(&Context::from_waker(futures::task::noop_waker_ref())).is_ready()
     }
 
     #[test]
@@ -220,16 +223,16 @@ mod tests {
         stays.iter().for_each(|stay| stay.writes());
         stays[1].wrote(600);
         batches.make_room(1, Whose::At(8), now);
-        assert_eq!(stays.each_ref().map(|stay| told(stay)), [false; 3], "at another engine");
+        assert_eq!(stays.each_ref().map(|stay| signalled(stay)), [false; 3], "at another engine");
         // Asked for twice, it is done once: who was told is about to go.
         batches.make_room(1, Whose::Any, now);
         batches.make_room(1, Whose::At(7), now);
-        assert_eq!(stays.each_ref().map(|stay| told(stay)), [false, false, true]);
+        assert_eq!(stays.each_ref().map(|stay| signalled(stay)), [false, false, true]);
         batches.make_room(2, Whose::Any, now);
-        assert_eq!(stays.each_ref().map(|stay| told(stay)), [false, true, true]);
+        assert_eq!(stays.each_ref().map(|stay| signalled(stay)), [false, true, true]);
         // Whoever does not go is not waited for.
         batches.make_room(1, Whose::Any, now + HEEDED);
-        assert!(told(&stays[0]));
+        assert!(signalled(&stays[0]));
         stays.iter().for_each(|stay| batches.gone(stay));
         assert_eq!(batches.count(), 0);
     }
@@ -242,13 +245,13 @@ mod tests {
         stands.writes();
         let often = batches.come(1, 10, MOST);
         batches.make_room(9, Whose::Any, now);
-        assert!(!told(&stands) && !told(&often));
+        assert!(!signalled(&stands) && !signalled(&often));
         // Told a moment before it could not be continued any more, it stays, and somebody else may go.
         let late = batches.come(1, 10, 0);
         batches.make_room(1, Whose::Any, now);
         late.stands();
         let other = batches.come(1, 10, 0);
         batches.make_room(1, Whose::Any, now);
-        assert!(!told(&late) && told(&other));
+        assert!(!signalled(&late) && signalled(&other));
     }
 }

@@ -55,11 +55,11 @@ impl Gate {
         let endpoints = self.endpoints.load();
         let mut line = self.lock();
         line.fade(now);
-        let asked = self.asked(ask, line.shares.read(ask.caller));
+        let request = self.request(ask, line.shares.read(ask.caller));
         let is_batch = ask.class.is_batch();
         if !is_batch {
             line.uncached.arrive(&ask.prompt);
-            line.shares.wants(asked.caller, asked.weight, asked.cost);
+            line.shares.wants(request.caller, request.weight, request.cost);
             self.note_burst(&mut line, 1, now);
         }
         let is_up = endpoints.iter().any(|endpoint| endpoint.is_open());
@@ -67,18 +67,18 @@ impl Gate {
         if is_up && ahead == 0 {
             let shard = match is_batch {
                 true => line.idle(&endpoints, now),
-                false => line.shard(asked.caller, &endpoints),
+                false => line.shard(request.caller, &endpoints),
             };
             let granted = self.granted.load(Relaxed);
             // In a caller's own engines the grants of others are not counted: one too many at most.
             let spoken_for = if matches!(shard, Shard::Own { .. }) { 0 } else { granted };
             if line.rooms(&endpoints, shard, spoken_for + 1, now) > spoken_for {
                 drop(line);
-                let turn = self.grant(asked, ask.prompt, shard).with_patience(ask.wait);
+                let turn = self.grant(request, ask.prompt, shard).with_patience(ask.wait);
                 return Ok((Entered::Now(turn), false));
             }
         }
-        let refused = self.refusal(&line, ask, &asked, is_up, now);
+        let refused = self.refusal(&line, ask, &request, is_up, now);
         if let Some(problem) = refused {
             drop(line);
             if !is_batch {
@@ -86,21 +86,21 @@ impl Gate {
             }
             return Err(problem);
         }
-        let (told, hears) = oneshot::channel();
+        let (sender, receiver) = oneshot::channel();
         // Batch wakes no model: it waits until one is up for others.
         let held = !is_up && !is_batch;
         let wait = if held { ask.hold.unwrap_or(ask.wait) } else { ask.wait };
         let waiter = Waiter {
-            told,
+            sender,
             since: now,
             until: now + wait,
             held,
             batch: is_batch,
             prompt_tokens: ask.prompt.tokens,
         };
-        let ticket = line.queue.push(&asked, waiter);
+        let ticket = line.queue.push(&request, waiter);
         self.waiting.store(line.queue.len(), Relaxed);
-        let call = held && line.wake.wanted(now, ask.again);
+        let call = held && line.wake.call_due(now, ask.again);
         if call {
             self.sums.called();
         }
@@ -110,10 +110,10 @@ impl Gate {
         drop(line);
         let waits = InLine {
             gate: Arc::clone(self),
-            asked,
+            request,
             prompt: ask.prompt,
             ticket,
-            hears: Some(hears),
+            receiver: Some(receiver),
             held,
             eta,
             patience: wait,
@@ -122,12 +122,12 @@ impl Gate {
         Ok((Entered::Waits(waits), call))
     }
 
-    fn grant(self: &Arc<Self>, asked: QueuedRequest, prompt: Prompt, shard: Shard) -> Turn {
+    fn grant(self: &Arc<Self>, request: QueuedRequest, prompt: Prompt, shard: Shard) -> Turn {
         self.granted.fetch_add(1, Relaxed);
-        Turn::new(Arc::clone(self), asked, prompt, shard)
+        Turn::new(Arc::clone(self), request, prompt, shard)
     }
 
-    fn asked(&self, ask: &Ask, read_per_thousand: u64) -> QueuedRequest {
+    fn request(&self, ask: &Ask, read_per_thousand: u64) -> QueuedRequest {
         let usual = self.usual_output.load(Relaxed);
         let output = ask.most_output.map_or(usual, |most| most.min(usual.saturating_mul(2)));
         let read = ask.prompt.tokens.saturating_mul(read_per_thousand) / 1_000;
@@ -139,7 +139,7 @@ impl Gate {
         &self,
         line: &Line,
         ask: &Ask,
-        asked: &QueuedRequest,
+        request: &QueuedRequest,
         is_up: bool,
         now: Instant,
     ) -> Option<Problem> {
@@ -152,7 +152,7 @@ impl Gate {
             let is_full = line.queue.batch() >= ask.most_waiting;
             return is_full.then_some(Problem::QueueFull { retry_after_s: BATCH_RETRY_S });
         }
-        let wait = line.pace.time_of(line.queue.ahead(asked)).unwrap_or_default();
+        let wait = line.pace.time_of(line.queue.ahead(request)).unwrap_or_default();
         if line.queue.urgent() >= ask.most_waiting {
             let eta = if is_up { wait } else { line.wake.eta(now).unwrap_or_default() };
             return Some(Problem::QueueFull { retry_after_s: seconds(eta) });

@@ -3,7 +3,7 @@
 use super::batch::Batches;
 use super::demand::{AdmittedDemand, Sums, millis};
 use super::judge::Judge;
-use super::line::{Line, Told, Waiter};
+use super::line::{Line, TurnVerdict, Waiter};
 use super::prompt::{Prompt, Scale, Took};
 use crate::answer::Problem;
 use arc_swap::ArcSwap;
@@ -99,13 +99,13 @@ impl Gate {
                 self.sums.shed();
             }
             // Whoever does not hear it has hung up.
-            let _ = waiter.told.send(Told::Never(problem));
+            let _ = waiter.sender.send(TurnVerdict::Never(problem));
         }
         self.advance(&mut line, &endpoints, now);
         self.make_room(&line, &endpoints, now);
         let is_up = endpoints.iter().any(|endpoint| endpoint.is_open());
         let Some(again) = again.filter(|_| !is_up && line.queue.urgent() > 0) else { return false };
-        let call = line.wake.wanted(now, again);
+        let call = line.wake.call_due(now, again);
         if call {
             self.sums.called();
         }
@@ -172,7 +172,13 @@ impl Gate {
     }
 
     /// A request has ended at its engine, and this is what it used and how long it took.
-    pub(super) fn spend(&self, asked: &QueuedRequest, prompt: &Prompt, used: Took, took: Duration) {
+    pub(super) fn spend(
+        &self,
+        request: &QueuedRequest,
+        prompt: &Prompt,
+        used: Took,
+        took: Duration,
+    ) {
         let Took { input, read, output } = used;
         let held = input.saturating_add(output / 2);
         let [read_tokens, written, held] = [read, output, held].map(Tokens::new);
@@ -180,14 +186,14 @@ impl Gate {
         learn(&self.usual_output, output);
         let read_of = read.saturating_mul(1_000) / input.max(1);
         let mut line = self.lock();
-        if !asked.class.is_batch() {
+        if !request.class.is_batch() {
             self.sums.spend(actual.0);
             learn(&self.usual_ms, millis(took));
             line.uncached.ended(prompt, read);
-            line.shares.spent(asked.caller, asked.cost, actual, read_of);
+            line.shares.spent(request.caller, request.cost, actual, read_of);
         }
         if !line.queue.is_empty() {
-            line.queue.charge(asked.class, asked.caller, asked.cost, actual);
+            line.queue.charge(request.class, request.caller, request.cost, actual);
         }
     }
 
@@ -210,17 +216,17 @@ impl Gate {
         if endpoints.iter().any(|endpoint| endpoint.is_open()) {
             line.wake.came(now);
         }
-        while let Some((asked, waiter, shard)) =
+        while let Some((request, waiter, shard)) =
             line.next(endpoints, self.granted.load(Relaxed), now)
         {
             self.granted.fetch_add(1, Relaxed);
-            if waiter.told.send(Told::Go(shard)).is_err() {
+            if waiter.sender.send(TurnVerdict::Go(shard)).is_err() {
                 // Hung up, and not yet out of line.
                 give_back!(self.granted, 1, GatewayInvariant::Grants);
                 continue;
             }
             if line.queue.urgent() > 0 {
-                line.pace.turn(asked.cost, now);
+                line.pace.turn(request.cost, now);
             }
         }
         self.settle(line);

@@ -2,7 +2,7 @@
 
 use super::batch::Whose;
 use super::gate::Gate;
-use super::line::{Line, Shard, Told, Waiter};
+use super::line::{Line, Shard, TurnVerdict, Waiter};
 use super::prompt::Prompt;
 use flyball_fleet::FleetEndpoint;
 use flyball_routing::fair::{BatchRule, QueuedRequest, Ticket};
@@ -36,8 +36,8 @@ impl Line {
         if self.rooms(endpoints, idle, granted + 1, now) <= granted {
             return None;
         }
-        let (asked, waiter) = self.queue.next_batch()?;
-        Some((asked, waiter, idle))
+        let (request, waiter) = self.queue.next_batch()?;
+        Some((request, waiter, idle))
     }
 
     pub(super) fn millis(&self, now: Instant) -> u64 {
@@ -48,10 +48,10 @@ impl Line {
 impl Gate {
     /// So many more of the other classes have come.
     pub(super) fn note_burst(&self, line: &mut Line, come: usize, now: Instant) {
-        let wanted = self.under_way.load(Relaxed) + line.queue.urgent() + come;
+        let concurrent = self.under_way.load(Relaxed) + line.queue.urgent() + come;
         let now = line.millis(now);
-        let wanted = u32::try_from(wanted).unwrap_or(u32::MAX);
-        line.bursts.note(wanted, now, self.usual_ms.load(Relaxed));
+        let concurrent = u32::try_from(concurrent).unwrap_or(u32::MAX);
+        line.bursts.note(concurrent, now, self.usual_ms.load(Relaxed));
     }
 
     /// Others wait: batch requests make room for them, as far as it is those that are in their way.
@@ -88,19 +88,19 @@ impl Gate {
     /// A batch request that made room stands in line again, before what its caller has in line.
     pub(super) fn put_back(
         &self,
-        asked: &QueuedRequest,
+        request: &QueuedRequest,
         prompt: &Prompt,
         patience: Duration,
-    ) -> (Ticket, oneshot::Receiver<Told>) {
+    ) -> (Ticket, oneshot::Receiver<TurnVerdict>) {
         let now = Instant::now();
-        let (told, hears) = oneshot::channel();
+        let (sender, receiver) = oneshot::channel();
         let until = now + patience;
         let prompt_tokens = prompt.tokens;
-        let waiter = Waiter { told, since: now, until, held: false, batch: true, prompt_tokens };
+        let waiter = Waiter { sender, since: now, until, held: false, batch: true, prompt_tokens };
         let endpoints = self.endpoints.load();
         let mut line = self.lock();
-        let ticket = line.queue.put_back(asked, waiter);
+        let ticket = line.queue.put_back(request, waiter);
         self.advance(&mut line, &endpoints, now);
-        (ticket, hears)
+        (ticket, receiver)
     }
 }

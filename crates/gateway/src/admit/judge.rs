@@ -114,13 +114,12 @@ impl Judge {
 /// What a request missed; `None` if it cannot be judged.
 fn judged(finished: &Finished<'_>, objectives: Objectives) -> Option<Missed> {
     let Objectives { first_token, between_tokens } = objectives;
-    let says_nothing =
-        finished.mirrored || finished.cached || finished.surface == Surface::Embeddings;
+    let is_silent = finished.mirrored || finished.cached || finished.surface == Surface::Embeddings;
     let can_be = match finished.stream {
         true => first_token.is_some() || between_tokens.is_some(),
         false => first_token.is_some() && between_tokens.is_some(),
     };
-    if says_nothing || !can_be {
+    if is_silent || !can_be {
         return None;
     }
     let unanswered = Missed { whole: true, ..Missed::default() };

@@ -17,12 +17,12 @@ use tokio::sync::oneshot;
 const FADE: Duration = Duration::from_secs(5);
 
 /// Engines that are looked at for room. Of more, so many in a row from a place that moves on.
-const LOOKS: usize = 256;
+const MAX_SCANNED: usize = 256;
 
 /// One that waits.
 #[derive(Debug)]
 pub(super) struct Waiter {
-    pub(super) told: oneshot::Sender<Told>,
+    pub(super) sender: oneshot::Sender<TurnVerdict>,
     pub(super) since: Instant,
     pub(super) until: Instant,
     /// Whether it came when there was no engine.
@@ -34,7 +34,7 @@ pub(super) struct Waiter {
 
 /// What one that waits is told.
 #[derive(Debug)]
-pub(super) enum Told {
+pub(super) enum TurnVerdict {
     /// It is its turn. It has been counted as granted.
     Go(Shard),
     /// It has waited in vain.
@@ -74,7 +74,7 @@ pub(super) struct Line {
     pub(super) bursts: Bursts,
     pub(super) began: Instant,
     faded: Instant,
-    look_from: usize,
+    scan_from: usize,
 }
 
 impl Line {
@@ -88,7 +88,7 @@ impl Line {
             bursts: Bursts::default(),
             began: now,
             faded: now,
-            look_from: 0,
+            scan_from: 0,
         }
     }
 
@@ -120,11 +120,11 @@ impl Line {
         most: usize,
         now: Instant,
     ) -> usize {
-        let from = self.look_from % endpoints.len().max(1);
-        if endpoints.len() > LOOKS {
-            self.look_from = from + LOOKS;
+        let from = self.scan_from % endpoints.len().max(1);
+        if endpoints.len() > MAX_SCANNED {
+            self.scan_from = from + MAX_SCANNED;
         }
-        let round = endpoints[from..].iter().chain(&endpoints[..from]).take(LOOKS);
+        let round = endpoints[from..].iter().chain(&endpoints[..from]).take(MAX_SCANNED);
         let has_room = |endpoint: &&Arc<FleetEndpoint>| match shard {
             Shard::Idle(rule) => rule.allows(&endpoint.batch_room(now)),
             Shard::All | Shard::Own { .. } => shard.has(endpoint) && endpoint.has_room(now),
@@ -149,12 +149,12 @@ impl Line {
         let can_go = |caller: u64, _: &Waiter| match shard_of(shares, caller, true, endpoints) {
             Shard::All | Shard::Idle(_) => true,
             own @ Shard::Own { .. } => {
-                endpoints.iter().take(LOOKS).any(|e| own.has(e) && e.has_room(now))
+                endpoints.iter().take(MAX_SCANNED).any(|e| own.has(e) && e.has_room(now))
             }
         };
-        let (asked, waiter) = queue.next(can_go)?;
-        let shard = shard_of(shares, asked.caller, true, endpoints);
-        Some((asked, waiter, shard))
+        let (request, waiter) = queue.next(can_go)?;
+        let shard = shard_of(shares, request.caller, true, endpoints);
+        Some((request, waiter, shard))
     }
 }
 

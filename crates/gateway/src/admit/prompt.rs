@@ -76,7 +76,7 @@ pub(crate) struct Scale {
     of_medium: AtomicU64,
     /// Whether engines were heard to say how much was cached. vLLM says so only where something was,
     /// so that its silence means "nothing" from then on, and "not known" before.
-    tells_cached: AtomicBool,
+    reports_cached: AtomicBool,
     counted: Mutex<Counted>,
 }
 
@@ -104,7 +104,7 @@ impl Default for Scale {
             at_most: AtomicU64::new(FIRST_AT_MOST),
             frame: AtomicU64::new(FRAME[0]),
             of_medium: AtomicU64::new(MEDIUM),
-            tells_cached: AtomicBool::new(false),
+            reports_cached: AtomicBool::new(false),
             counted: Mutex::new(Counted { text, media: [FIRST_MEDIA, FIRST_MEDIA * MEDIUM] }),
         }
     }
@@ -151,12 +151,12 @@ impl Scale {
         self.learn(prompt, usage.input);
         self.learn_at_most(prompt, usage.input);
         if usage.cached.is_some() {
-            self.tells_cached.store(true, Relaxed);
+            self.reports_cached.store(true, Relaxed);
         }
         let input = usage.input;
         let read = match usage.cached {
             Some(cached) => input.saturating_sub(cached),
-            None if self.tells_cached.load(Relaxed) => input,
+            None if self.reports_cached.load(Relaxed) => input,
             None => input.saturating_mul(to_read) / prompt.tokens.max(1),
         };
         Took { input, read, output }

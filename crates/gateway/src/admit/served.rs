@@ -12,6 +12,9 @@ use flyball_routing::RoutingPolicy;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+/// Part of an engine's context that an answer may take at least, if nobody says how long it may be.
+const LEAST_OUTPUT: u64 = 8;
+
 /// All models by name. Replaced as a whole.
 #[derive(Debug, Default)]
 pub(crate) struct Served {
@@ -89,6 +92,17 @@ impl ServedModel {
     /// Model name in client requests.
     pub(crate) fn name(&self) -> &Arc<str> {
         &self.engines.name
+    }
+
+    /// The longest answer to this that any of its engines takes, as far as they say how much their context holds: those that
+    /// do refuse a request whose answer might not fit. How long the prompt is nobody has counted yet; so that a guess that
+    /// is too high leaves an answer at all, it gets a part of the context whatever that guess is.
+    pub(crate) fn longest_output(&self, scanned: &Scanned) -> Option<u64> {
+        let contexts =
+            self.engines.endpoints.iter().filter_map(|endpoint| endpoint.context_tokens());
+        let context = contexts.min()?;
+        let prompt = self.gate.scale.at_most(self.gate.scale.prompt(scanned, 0).tokens);
+        Some(context.saturating_sub(prompt).max(context / LEAST_OUTPUT))
     }
 
     /// A prompt that came, before an engine has counted it.

@@ -2,7 +2,7 @@
 
 use super::batch::Stay;
 use super::gate::Gate;
-use super::line::{Shard, Told};
+use super::line::{Shard, TurnVerdict};
 use super::prompt::Prompt;
 use crate::answer::Problem;
 use crate::sse::Usage;
@@ -19,10 +19,10 @@ use tokio::sync::oneshot;
 #[derive(Debug)]
 pub(crate) struct InLine {
     pub(super) gate: Arc<Gate>,
-    pub(super) asked: QueuedRequest,
+    pub(super) request: QueuedRequest,
     pub(super) prompt: Prompt,
     pub(super) ticket: Ticket,
-    pub(super) hears: Option<oneshot::Receiver<Told>>,
+    pub(super) receiver: Option<oneshot::Receiver<TurnVerdict>>,
     /// Whether there was no engine when it came.
     pub(crate) held: bool,
     /// When there will probably be one.
@@ -37,7 +37,7 @@ pub(crate) struct InLine {
 #[derive(Debug)]
 pub(crate) struct Turn {
     gate: Arc<Gate>,
-    asked: QueuedRequest,
+    request: QueuedRequest,
     prompt: Prompt,
     shard: Shard,
     begun: AtomicBool,
@@ -59,19 +59,19 @@ impl InLine {
 
     /// Waits for the turn. However long that takes, the gate tells in the end.
     pub(crate) async fn turn(mut self) -> Result<Turn, Problem> {
-        let Some(hears) = self.hears.as_mut() else { return Err(Problem::NoEndpoint) };
+        let Some(receiver) = self.receiver.as_mut() else { return Err(Problem::NoEndpoint) };
         let since = Instant::now();
-        let told = hears.await;
-        self.hears = None;
-        match told {
-            Ok(Told::Go(shard)) => {
+        let verdict = receiver.await;
+        self.receiver = None;
+        match verdict {
+            Ok(TurnVerdict::Go(shard)) => {
                 let patience = self.patience.saturating_sub(since.elapsed());
-                let turn = Turn::new(Arc::clone(&self.gate), self.asked, self.prompt, shard);
+                let turn = Turn::new(Arc::clone(&self.gate), self.request, self.prompt, shard);
                 let mut turn = turn.with_patience(patience);
                 turn.made_room = self.made_room;
                 Ok(turn)
             }
-            Ok(Told::Never(problem)) => Err(problem),
+            Ok(TurnVerdict::Never(problem)) => Err(problem),
             // The gate is gone, and with it the model.
             Err(_) => Err(Problem::NoEndpoint),
         }
@@ -80,10 +80,10 @@ impl InLine {
 
 impl Drop for InLine {
     fn drop(&mut self) {
-        let Some(mut hears) = self.hears.take() else { return };
+        let Some(mut receiver) = self.receiver.take() else { return };
         // Either it is still in line, or it was told something that nobody will hear.
         if !self.gate.leave(self.ticket)
-            && let Ok(Told::Go(_)) = hears.try_recv()
+            && let Ok(TurnVerdict::Go(_)) = receiver.try_recv()
         {
             self.gate.ungrant();
         }
@@ -93,13 +93,13 @@ impl Drop for InLine {
 impl Turn {
     pub(super) const fn new(
         gate: Arc<Gate>,
-        asked: QueuedRequest,
+        request: QueuedRequest,
         prompt: Prompt,
         shard: Shard,
     ) -> Self {
         Self {
             gate,
-            asked,
+            request,
             prompt,
             shard,
             begun: AtomicBool::new(false),
@@ -137,9 +137,10 @@ impl Turn {
     pub(crate) fn begun(&self, endpoint: &FleetEndpoint, to_read: u64) {
         self.to_read.store(to_read, Ordering::Relaxed);
         let is_first = !self.begun.swap(true, Ordering::Relaxed);
-        if self.asked.class.is_batch() {
+        if self.request.class.is_batch() {
             let come = || self.gate.batches.come(endpoint.slot, self.prompt.tokens, self.made_room);
             self.stay.get_or_init(come).move_to(endpoint.slot);
+            endpoint.filled_by_batch();
         } else {
             if is_first {
                 self.gate.under_way.fetch_add(1, Ordering::Relaxed);
@@ -161,7 +162,7 @@ impl Turn {
     pub(crate) fn spend(&self, usage: Usage, took: Duration) {
         let to_read = self.to_read.load(Ordering::Relaxed);
         let used = self.gate.scale.took(&self.prompt, to_read, usage);
-        self.gate.spend(&self.asked, &self.prompt, used, took);
+        self.gate.spend(&self.request, &self.prompt, used, took);
     }
 }
 
@@ -169,7 +170,7 @@ impl Turn {
 impl Turn {
     /// Whether it is one.
     pub(crate) const fn is_batch(&self) -> bool {
-        self.asked.class.is_batch()
+        self.request.class.is_batch()
     }
 
     /// Times that it made room before.
@@ -178,8 +179,8 @@ impl Turn {
     }
 
     /// Waits until it is told to make room for others.
-    pub(crate) fn poll_told(&self, context: &Context<'_>) -> Poll<()> {
-        self.stay.get().map_or(Poll::Pending, |stay| stay.poll_told(context))
+    pub(crate) fn poll_make_room(&self, context: &Context<'_>) -> Poll<()> {
+        self.stay.get().map_or(Poll::Pending, |stay| stay.poll_make_room(context))
     }
 
     /// What is passed on of its answer could be continued elsewhere.
@@ -199,12 +200,12 @@ impl Turn {
 
     /// It has made room, and stands in line for another turn.
     pub(crate) fn again(self) -> InLine {
-        let (gate, asked, prompt) = (Arc::clone(&self.gate), self.asked, self.prompt);
+        let (gate, request, prompt) = (Arc::clone(&self.gate), self.request, self.prompt);
         let (patience, made_room) = (self.patience, self.made_room + 1);
         drop(self);
-        let (ticket, hears) = gate.put_back(&asked, &prompt, patience);
-        let (hears, held, eta) = (Some(hears), false, None);
-        InLine { gate, asked, prompt, ticket, hears, held, eta, patience, made_room }
+        let (ticket, receiver) = gate.put_back(&request, &prompt, patience);
+        let (receiver, held, eta) = (Some(receiver), false, None);
+        InLine { gate, request, prompt, ticket, receiver, held, eta, patience, made_room }
     }
 }
 
@@ -214,7 +215,7 @@ impl Drop for Turn {
             self.gate.batches.gone(&stay);
         }
         if *self.begun.get_mut() {
-            if !self.asked.class.is_batch() {
+            if !self.request.class.is_batch() {
                 give_back!(self.gate.under_way, 1, GatewayInvariant::Turns);
             }
             self.gate.stir();

@@ -11,7 +11,7 @@ const PAST: usize = 8;
 pub(super) struct Wake {
     /// When somebody first wanted it while it had no engine.
     since: Option<Instant>,
-    told: Option<Instant>,
+    called_at: Option<Instant>,
     /// How long the last ones took.
     past: VecDeque<Duration>,
     /// By when the operator says that an engine will be up.
@@ -21,11 +21,13 @@ pub(super) struct Wake {
 impl Wake {
     /// Somebody wants the model, and it has no engine. Whether it is to be called now: once, and
     /// again only if nothing came of it for so long.
-    pub(super) fn wanted(&mut self, now: Instant, again: Duration) -> bool {
+    pub(super) fn call_due(&mut self, now: Instant, again: Duration) -> bool {
         self.since.get_or_insert(now);
-        let due = self.told.is_none_or(|told| now.saturating_duration_since(told) >= again);
+        let due = self
+            .called_at
+            .is_none_or(|called_at| now.saturating_duration_since(called_at) >= again);
         if due {
-            self.told = Some(now);
+            self.called_at = Some(now);
         }
         due
     }
@@ -33,7 +35,7 @@ impl Wake {
     /// It has an engine. How long that took, if somebody had waited for it.
     pub(super) fn came(&mut self, now: Instant) -> Option<Duration> {
         let took = now.saturating_duration_since(self.since.take()?);
-        self.told = None;
+        self.called_at = None;
         if self.past.len() == PAST {
             self.past.pop_front();
         }
@@ -79,13 +81,13 @@ mod tests {
         let (start, minute) = (Instant::now(), Duration::from_mins(1));
         let at = |seconds| start + Duration::from_secs(seconds);
         let mut wake = Wake::default();
-        let calls = (0..59).filter(|second| wake.wanted(at(*second), minute)).count();
+        let calls = (0..59).filter(|second| wake.call_due(at(*second), minute)).count();
         assert_eq!(calls, 1);
-        assert!(wake.wanted(at(60), minute));
+        assert!(wake.call_due(at(60), minute));
         assert_eq!(wake.eta(at(60)), None);
         assert_eq!(wake.came(at(90)), Some(Duration::from_secs(90)));
         assert_eq!(wake.came(at(91)), None);
-        assert!(wake.wanted(at(200), minute));
+        assert!(wake.call_due(at(200), minute));
         assert_eq!(wake.eta(at(230)), Some(Duration::from_mins(1)));
         assert_eq!(wake.eta(at(900)), Some(Duration::from_secs(1)));
     }
@@ -95,9 +97,9 @@ mod tests {
         let start = Instant::now();
         let at = |seconds| start + Duration::from_secs(seconds);
         let mut wake = Wake::default();
-        wake.wanted(at(0), Duration::MAX);
+        wake.call_due(at(0), Duration::MAX);
         wake.came(at(90));
-        wake.wanted(at(100), Duration::MAX);
+        wake.call_due(at(100), Duration::MAX);
         wake.promise(Some(at(120)));
         assert_eq!(wake.eta(at(100)), Some(Duration::from_secs(20)));
         assert_eq!(wake.eta(at(121)), Some(Duration::from_secs(69)), "as learned");

@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 /// An answer that is to be kept if it ends well. Dropped before, nothing is kept.
 pub(crate) struct Gather {
-    kept: Arc<AnswerCache>,
+    cache: Arc<AnswerCache>,
     key: Key,
     status: StatusCode,
     headers: HeaderMap,
@@ -22,14 +22,14 @@ pub(crate) struct Gather {
 impl Gather {
     /// Of an answer with this head, without what belongs to one request only; `None` of a failure.
     pub(crate) fn new(
-        kept: &Arc<AnswerCache>,
+        cache: &Arc<AnswerCache>,
         key: Key,
         status: StatusCode,
         headers: &HeaderMap,
     ) -> Option<Self> {
         let gather = || {
-            let (kept, headers) = (Arc::clone(kept), headers.clone());
-            Self { kept, key, status, headers, body: BytesMut::new(), spilled: false }
+            let (cache, headers) = (Arc::clone(cache), headers.clone());
+            Self { cache, key, status, headers, body: BytesMut::new(), spilled: false }
         };
         status.is_success().then(gather)
     }
@@ -39,10 +39,10 @@ impl Gather {
         if self.spilled {
             return;
         }
-        let kept = &self.kept;
-        let gathered = kept.gathered.fetch_add(piece.len(), Relaxed) + piece.len();
+        let cache = &self.cache;
+        let gathered = cache.gathered.fetch_add(piece.len(), Relaxed) + piece.len();
         self.body.extend_from_slice(piece);
-        if self.body.len() > ANSWER_BYTES || gathered > kept.most_bytes.load(Relaxed) {
+        if self.body.len() > ANSWER_BYTES || gathered > cache.most_bytes.load(Relaxed) {
             self.let_go();
             self.spilled = true;
         }
@@ -56,12 +56,12 @@ impl Gather {
         let (status, headers) = (self.status, std::mem::take(&mut self.headers));
         // In a buffer of its own length, which is what is counted.
         let body = bytes::Bytes::copy_from_slice(&self.body);
-        self.kept.put(self.key, Answer { status, headers, body }, now);
+        self.cache.put(self.key, Answer { status, headers, body }, now);
     }
 
     fn let_go(&mut self) {
         let body = std::mem::take(&mut self.body);
-        self.kept.gathered.fetch_sub(body.len(), Relaxed);
+        self.cache.gathered.fetch_sub(body.len(), Relaxed);
     }
 }
 

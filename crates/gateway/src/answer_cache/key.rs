@@ -46,13 +46,15 @@ pub(crate) fn may_be(
         && scanned.answers.is_none_or(|answers| answers == 1)
         && surface != Surface::Responses
         && bytes <= ANSWER_BYTES
-        && !says(headers, "no-store")
+        && !has_directive(headers, "no-store")
 }
 
 /// Whether `cache-control` says this word.
-pub(super) fn says(headers: &HeaderMap, word: &str) -> bool {
+pub(super) fn has_directive(headers: &HeaderMap, word: &str) -> bool {
     let values = headers.get_all(CACHE_CONTROL).iter().filter_map(|value| value.to_str().ok());
-    values.flat_map(|value| value.split(',')).any(|said| said.trim().eq_ignore_ascii_case(word))
+    values
+        .flat_map(|value| value.split(','))
+        .any(|directive| directive.trim().eq_ignore_ascii_case(word))
 }
 
 #[cfg(test)]

@@ -55,14 +55,14 @@ impl Answer {
 
 impl AnswerCache {
     pub(crate) fn new(settings: &ResponseCache) -> Self {
-        let kept = Self {
+        let cache = Self {
             store: Mutex::default(),
             most_bytes: AtomicUsize::new(0),
             ttl_ms: AtomicU64::new(0),
             gathered: AtomicUsize::new(0),
         };
-        kept.follow(settings);
-        kept
+        cache.follow(settings);
+        cache
     }
 
     /// Takes in changed settings.
@@ -79,7 +79,7 @@ impl AnswerCache {
 
     /// The kept answer to a request with these headers, unless that asks for a new one.
     pub(crate) fn find(&self, key: &Key, headers: &HeaderMap, now: Millis) -> Option<Arc<Answer>> {
-        if key::says(headers, "no-cache") {
+        if key::has_directive(headers, "no-cache") {
             return None;
         }
         self.store().find(key, now, self.ttl_ms.load(Relaxed))

@@ -58,7 +58,7 @@ impl Open<Sending> {
         let used = |_| (Arc::clone(&job.model.engines), job.scanned.prefixes.clone());
         let used = self.chosen.endpoint.forgot().map(used);
         let gather = |key| Gather::new(&worker.cache, key, head.status, &head.headers);
-        let gather = job.kept.and_then(gather);
+        let gather = job.cache_key.and_then(gather);
         let (status, first) = (head.status.as_u16(), self.head().age());
         self.then(|sending| Answering {
             sending,

@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 const HELD_BYTES: usize = 64 << 10;
 
 /// How often a request that waits looks whether its engine is lost, or the gateway goes away.
-const LOOK: Duration = Duration::from_millis(250);
+const TICK: Duration = Duration::from_millis(250);
 
 /// What every try needs.
 pub(crate) struct Prepared<'a> {
@@ -117,8 +117,8 @@ async fn connected(
     // A kept connection that was closed meanwhile is the engine's habit and not its failure
     // (llama-server does it after every stream): once more on a new one. If there is none to be had,
     // it was its end.
-    if let Some(kept) = pool.take(endpoint.slot, prepared.since) {
-        match on(kept, endpoint, prepared).await {
+    if let Some(idle_one) = pool.take(endpoint.slot, prepared.since) {
+        match on(idle_one, endpoint, prepared).await {
             Err(Failed::Broken) => {}
             Err(Failed::Died) => nobody = Failed::Died,
             other => return other,
@@ -214,14 +214,14 @@ async fn watched<T>(
 ) -> Result<T, Failed> {
     let mut work = std::pin::pin!(work);
     let until = prepared.until;
-    let mut look = until.min(prepared.since + LOOK);
+    let mut check = until.min(prepared.since + TICK);
     loop {
-        match tokio::time::timeout_at(look.into(), work.as_mut()).await {
+        match tokio::time::timeout_at(check.into(), work.as_mut()).await {
             Ok(done) => return Ok(done),
             Err(_) if prepared.shared.is_cut() => return Err(Failed::Cut),
             Err(_) if endpoint.is_lost() => return Err(Failed::Lost),
             Err(_) if Instant::now() >= until => return Err(Failed::TooLate),
-            Err(_) => look = until.min(Instant::now() + LOOK),
+            Err(_) => check = until.min(Instant::now() + TICK),
         }
     }
 }

@@ -60,42 +60,42 @@ impl<'a> Race<'a> {
     pub(super) async fn run(&self, chosen: &Chosen) -> Ended {
         let since = self.prepared.since;
         let first = self.runner(chosen, since);
-        let mut asked = pin!(attempt(&self.worker.pool, &chosen.endpoint, self.prepared));
+        let mut primary = pin!(attempt(&self.worker.pool, &chosen.endpoint, self.prepared));
         let patience = self.patience(&first);
         let soon = match patience {
             Some(patience) => {
                 let until = (since + patience).into();
-                tokio::time::timeout_at(until, asked.as_mut()).await.ok()
+                tokio::time::timeout_at(until, primary.as_mut()).await.ok()
             }
-            None => Some(asked.as_mut().await),
+            None => Some(primary.as_mut().await),
         };
         if let Some(answer) = soon {
             return Ended::alone(self.over(first, chosen, answer));
         }
         let Some(second) = self.second(chosen) else {
-            return Ended::alone(self.over(first, chosen, asked.await));
+            return Ended::alone(self.over(first, chosen, primary.await));
         };
         self.worker.tried.recovered.hedges.fetch_add(1, Relaxed);
         let other = self.runner(&second, Instant::now());
         let to = Arc::clone(&second.endpoint);
         // In a box, so that not every request carries the room of a second one.
-        let mut other_asked = Box::pin(attempt(&self.worker.pool, &to, self.prepared));
+        let mut hedged = Box::pin(attempt(&self.worker.pool, &to, self.prepared));
         // Who has failed is out, and the other one is waited for. Who has lost is dropped with this
         // function: its connection is cut, and then the verifier is told.
         tokio::select! {
-            answer = asked.as_mut() => {
+            answer = primary.as_mut() => {
                 let mut answer = self.over(first, chosen, answer);
                 let failed = answer.is_err();
                 if failed {
-                    answer = self.over(other, &second, other_asked.await);
+                    answer = self.over(other, &second, hedged.await);
                 }
                 self.judged(answer, second, failed)
             }
-            answer = other_asked.as_mut() => {
+            answer = hedged.as_mut() => {
                 let mut answer = self.over(other, &second, answer);
                 let failed = answer.is_err();
                 if failed {
-                    answer = self.over(first, chosen, asked.await);
+                    answer = self.over(first, chosen, primary.await);
                 } else {
                     // It would have taken at least so long, which is more than was usual.
                     self.model.pace.took(self.stream, first.tokens, first.since.elapsed());

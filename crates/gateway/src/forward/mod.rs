@@ -56,9 +56,9 @@ pub(crate) async fn forward(
     mut admitted: Open<Admitted>,
 ) -> Result<Response<Box<Relay>>, Problem> {
     loop {
-        match asked(worker, job, admitted).await? {
-            Asked::Answered(answer) => return Ok(answer),
-            Asked::MadeRoom(made_room) => {
+        match ask(worker, job, admitted).await? {
+            Outcome::Answered(answer) => return Ok(answer),
+            Outcome::MadeRoom(made_room) => {
                 (job, admitted) = room::wait_again(worker, *made_room).await?;
             }
         }
@@ -66,13 +66,13 @@ pub(crate) async fn forward(
 }
 
 /// What came of asking engines.
-enum Asked {
+enum Outcome {
     Answered(Response<Box<Relay>>),
     /// Before anything was passed on it made room for others, and nothing is left of it at an engine.
     MadeRoom(Box<(Job, Open<Sending>)>),
 }
 
-async fn asked(worker: &Arc<Worker>, job: Job, admitted: Open<Admitted>) -> Result<Asked, Problem> {
+async fn ask(worker: &Arc<Worker>, job: Job, admitted: Open<Admitted>) -> Result<Outcome, Problem> {
     let (timeouts, recovery, policy) = {
         let live = worker.shared.live();
         (live.timeouts, live.recovery, live.policy(job.model.name()))
@@ -109,8 +109,8 @@ async fn asked(worker: &Arc<Worker>, job: Job, admitted: Open<Admitted>) -> Resu
             trail: &sending.trail,
         };
         let turn = sending.admitted.turn.as_ref();
-        let Some(ended) = room::unless_told(turn, race.run(&sending.chosen)).await else {
-            return Ok(Asked::MadeRoom(Box::new((job, sending))));
+        let Some(ended) = room::unless_made_room(turn, race.run(&sending.chosen)).await else {
+            return Ok(Outcome::MadeRoom(Box::new((job, sending))));
         };
         let Ended { answer, second, second_won } = ended;
         if let Some(second) = second {
@@ -125,10 +125,10 @@ async fn asked(worker: &Arc<Worker>, job: Job, admitted: Open<Admitted>) -> Resu
             Ok((mut began, flight)) => {
                 outgoing::clean(&mut began.head.headers);
                 let answering = sending.answer(worker, &job, &began.head, flight.began());
-                let kept = kept(worker, job, &began, &answering, traceparent, recovery);
+                let resumable = resumable(worker, job, &began, &answering, traceparent, recovery);
                 let idle = Duration::from_millis(timeouts.answer_idle_ms);
-                let answer = self::answer(worker, began, flight, answering, idle, kept);
-                return Ok(Asked::Answered(answer));
+                let answer = self::answer(worker, began, flight, answering, idle, resumable);
+                return Ok(Outcome::Answered(answer));
             }
             Err(failed) => failed,
         };
@@ -202,23 +202,23 @@ fn answer(
     flight: Flight,
     mut answering: Open<Answering>,
     idle: Duration,
-    kept: Option<Resumable>,
+    resumable: Option<Resumable>,
 ) -> Response<Box<Relay>> {
     let Began { mut head, stream } = began;
     head.headers.insert(REQUEST_ID.clone(), answering.head().request_id.clone());
     // The version and the reason phrase were the engine's.
     head.version = http::Version::default();
     head.extensions.clear();
-    if kept.is_none() {
+    if resumable.is_none() {
         answering.sending.admitted.let_go();
     }
-    let relay = Relay::new(Arc::clone(worker), stream, flight, answering, idle, kept);
+    let relay = Relay::new(Arc::clone(worker), stream, flight, answering, idle, resumable);
     Response::from_parts(head, Box::new(relay))
 }
 
 /// What is kept of a request in case its stream breaks off. Bodies that are kept count as held; if
 /// that is half of what may be, the room is for those who still wait for an answer.
-fn kept(
+fn resumable(
     worker: &Worker,
     job: Job,
     began: &Began,
@@ -230,8 +230,8 @@ fn kept(
     let has_room = || worker.shared.room.bytes() <= worker.shared.live().limits.held_bytes / 2;
     let may = recovery.continue_streams && is_stream && has_room();
     let (head, trail) = (answering.head(), Arc::clone(&answering.sending.trail));
-    let kept = || Resumable::of(job, head.surface, &head.request_id, traceparent, trail);
-    may.then(kept).flatten()
+    let resumable = || Resumable::of(job, head.surface, &head.request_id, traceparent, trail);
+    may.then(resumable).flatten()
 }
 
 /// Tells the breaker.

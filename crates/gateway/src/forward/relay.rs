@@ -32,7 +32,7 @@ use std::time::{Duration, Instant};
 use tokio::time::Sleep;
 
 /// How often a quiet stream looks at the clock, at its engine and at the door.
-const LOOK: Duration = Duration::from_secs(1);
+const TICK: Duration = Duration::from_secs(1);
 
 /// Silence of an engine that is lost, after which its streams are given up.
 const LOST: Duration = Duration::from_secs(3);
@@ -71,7 +71,7 @@ pub(crate) struct Relay {
     length: SizeHint,
     idle: Duration,
     last_event: Instant,
-    look: Option<Pin<Box<Sleep>>>,
+    check: Option<Pin<Box<Sleep>>>,
     over: bool,
 }
 
@@ -82,7 +82,7 @@ impl Relay {
         flight: Flight,
         mut answering: Open<Answering>,
         idle: Duration,
-        kept: Option<Resumable>,
+        resumable: Option<Resumable>,
     ) -> Self {
         let Stream { body, connection, first, between_events, watcher } = stream;
         let length = if watcher.is_some() { SizeHint::new() } else { body.size_hint() };
@@ -98,7 +98,7 @@ impl Relay {
             partial: BytesMut::new(),
             watcher,
             tail: None,
-            seam: kept.map(|kept| Box::new(Seam::new(kept))),
+            seam: resumable.map(|resumable| Box::new(Seam::new(resumable))),
             joined: None,
             meter: Meter::default(),
             hides_usage,
@@ -106,7 +106,7 @@ impl Relay {
             length,
             idle,
             last_event: Instant::now(),
-            look: None,
+            check: None,
             over: false,
         };
         if let Some(turn) = &relay.answering.sending.admitted.turn {
@@ -306,7 +306,7 @@ impl Relay {
     fn give_up(&mut self, problem: &Problem) -> io::Result<()> {
         let broke_off = *problem == Problem::BrokenStream;
         if broke_off {
-            self.tell_breaker();
+            self.note_broken();
         }
         let goes_on = broke_off && self.ask_on();
         self.cut();
@@ -336,8 +336,8 @@ impl Relay {
 
     /// Nothing comes: is there still somebody to wait for?
     fn poll_quiet(&mut self, cx: &mut Context<'_>) -> Poll<Problem> {
-        let look = self.look.get_or_insert_with(|| Box::pin(tokio::time::sleep(LOOK)));
-        while look.as_mut().poll(cx).is_ready() {
+        let check = self.check.get_or_insert_with(|| Box::pin(tokio::time::sleep(TICK)));
+        while check.as_mut().poll(cx).is_ready() {
             let quiet = self.last_event.elapsed();
             if quiet >= self.idle || (quiet >= LOST && lost(self.flight.as_ref())) {
                 return Poll::Ready(Problem::BrokenStream);
@@ -345,7 +345,7 @@ impl Relay {
             if self.worker.shared.is_cut() {
                 return Poll::Ready(Problem::Draining);
             }
-            look.as_mut().reset((Instant::now() + LOOK).into());
+            check.as_mut().reset((Instant::now() + TICK).into());
         }
         Poll::Pending
     }
@@ -359,7 +359,7 @@ impl Relay {
     }
 
     fn account(&mut self) {
-        let (told, finish, events) = match &self.watcher {
+        let (reported, finish, events) = match &self.watcher {
             Some(watcher) => (watcher.seen().usage, watcher.seen().finish, watcher.seen().events),
             None => {
                 let (tail, surface) = (self.tail.as_deref(), self.answering.head().surface);
@@ -368,16 +368,16 @@ impl Relay {
         };
         // An engine sends one event per token, unless it is far behind. What it says at the beginning of an answer that
         // was cut, as Anthropic's interface does, is not what that came to.
-        let usage = match told {
-            Some(told) if finish.is_some() => told,
-            Some(told) => Usage { output: told.output.max(events), ..told },
+        let usage = match reported {
+            Some(reported) if finish.is_some() => reported,
+            Some(reported) => Usage { output: reported.output.max(events), ..reported },
             None => Usage { output: events, ..Usage::default() },
         };
         let usage = self.joined.as_ref().map_or(usage, |joined| joined.usage(usage));
         // What came beyond what was paid nobody got, and nobody pays for.
         let most = self.meter.stopped_at.unwrap_or(u64::MAX);
         let usage = Usage { output: usage.output.min(most), ..usage };
-        self.answering.account(usage, told.is_none(), finish);
+        self.answering.account(usage, reported.is_none(), finish);
     }
 }
 

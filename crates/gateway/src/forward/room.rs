@@ -14,14 +14,14 @@ use std::sync::Arc;
 use std::time::Instant;
 
 /// What comes of `asking`; `None` if it was told to make room before. Dropped, its connection is cut.
-pub(super) async fn unless_told<T>(
+pub(super) async fn unless_made_room<T>(
     turn: Option<&Turn>,
     asking: impl Future<Output = T>,
 ) -> Option<T> {
     let Some(turn) = turn.filter(|turn| turn.is_batch()) else { return Some(asking.await) };
-    let told = poll_fn(|context| turn.poll_told(context));
+    let make_room = poll_fn(|context| turn.poll_make_room(context));
     // Asked first: it is at an engine, and can be told, only once it has been sent.
-    match select(pin!(asking), pin!(told)).await {
+    match select(pin!(asking), pin!(make_room)).await {
         Either::Left((came, _)) => Some(came),
         Either::Right(_) => None,
     }

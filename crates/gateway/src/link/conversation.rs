@@ -41,7 +41,7 @@ const WINDOW: u32 = 1 << 20;
 /// What happens in a talk.
 enum Event {
     /// The operator said something, or hung up.
-    Heard(Box<Result<Down, Ended>>),
+    Received(Box<Result<Down, Ended>>),
     /// It is time to say how things stand.
     Report,
     /// The same of limits and budgets.
@@ -116,9 +116,9 @@ impl OperatorLink {
         mouth.try_send(hello).map_err(|_| Ended::Late)?;
         let (send, line) = within(open(stream)).await??;
         let grpc = grpc(&send, &self.settings.address)?;
-        let mut talk = Talk { line, _send: send, hears: None };
-        let hears = talk.drive(ask(grpc, words, token)).await?;
-        talk.hears = Some(hears);
+        let mut talk = Talk { line, _send: send, inbound: None };
+        let inbound = talk.drive(ask(grpc, words, token)).await?;
+        talk.inbound = Some(inbound);
         let first = talk.next(PATIENCE).await?;
         let protocol = first.welcome.as_ref().and_then(|welcome| welcome.protocol);
         let protocol = protocol.unwrap_or_default();
@@ -136,21 +136,21 @@ impl OperatorLink {
         each.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut quotas = tokio::time::interval(QUOTA);
         quotas.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let mut heard = Instant::now();
+        let mut last_received = Instant::now();
         loop {
             let event = tokio::select! {
-                down = talk.next(SILENT) => Event::Heard(Box::new(down)),
+                down = talk.next(SILENT) => Event::Received(Box::new(down)),
                 _ = each.tick() => Event::Report,
                 _ = quotas.tick() => Event::Quota { all: true },
                 () = self.quota.due() => Event::Quota { all: false },
             };
             match event {
-                Event::Report if heard.elapsed() >= SILENT => return Ended::Silent,
+                Event::Report if last_received.elapsed() >= SILENT => return Ended::Silent,
                 Event::Report => self.report(),
                 Event::Quota { all } => self.report_quota(all),
-                Event::Heard(down) => match *down {
+                Event::Received(down) => match *down {
                     Ok(down) => {
-                        heard = Instant::now();
+                        last_received = Instant::now();
                         self.take(down);
                     }
                     Err(ended) => return ended,
@@ -168,15 +168,15 @@ struct Talk {
     line: Line,
     /// Without it the connection is taken for one that nobody needs.
     _send: SendRequest<Body>,
-    hears: Option<Streaming<Down>>,
+    inbound: Option<Streaming<Down>>,
 }
 
 impl Talk {
     /// The next word of the operator.
     async fn next(&mut self, patience: Duration) -> Result<Down, Ended> {
-        let Some(hears) = self.hears.as_mut() else { return Err(Ended::Again) };
+        let Some(inbound) = self.inbound.as_mut() else { return Err(Ended::Again) };
         let hearing = async {
-            match hears.message().await {
+            match inbound.message().await {
                 Ok(Some(down)) => Ok(down),
                 Ok(None) => Err(Ended::Again),
                 Err(status) => Err(ended(&status)),

@@ -6,7 +6,7 @@
 //! marks lapse, because a pod that was not deleted for so long should serve again. `connect` opens
 //! connections, `conversation` is one talk, `report` writes what goes up, `past` what went up lately.
 //!
-//! It starts and stops no engine. Start at [`Link`].
+//! It starts and stops no engine. Start at `Link`.
 
 mod backoff;
 mod connect;
@@ -41,7 +41,7 @@ const LAPSE: Duration = Duration::from_mins(10);
 const STEADY: Duration = Duration::from_secs(10);
 
 /// Between two looks at whether they have.
-const LOOK: Duration = Duration::from_secs(1);
+const TICK: Duration = Duration::from_secs(1);
 
 /// To the operator. One for the whole gateway, behind an `Arc`.
 pub struct OperatorLink {
@@ -101,7 +101,7 @@ impl OperatorLink {
     pub async fn talk(&self, until: impl Future<Output = ()>) {
         tokio::select! {
             never = self.try_for_ever() => match never {},
-            never = self.look_for_ever() => match never {},
+            never = self.lapse_for_ever() => match never {},
             () = until => {}
         }
     }
@@ -115,7 +115,7 @@ impl OperatorLink {
         let state = self.state();
         let mouth = state.mouth.as_ref().ok_or("the operator is unreachable")?;
         mouth.try_send(wake).map_err(|_| "the operator does not respond".to_owned())?;
-        self.standing.said();
+        self.standing.count_sent();
         Ok(())
     }
 
@@ -149,9 +149,9 @@ impl OperatorLink {
         std::future::pending().await
     }
 
-    async fn look_for_ever(&self) -> std::convert::Infallible {
+    async fn lapse_for_ever(&self) -> std::convert::Infallible {
         loop {
-            tokio::time::sleep(LOOK).await;
+            tokio::time::sleep(TICK).await;
             self.lapse();
         }
     }
@@ -172,8 +172,8 @@ impl OperatorLink {
 
     /// Takes in what the operator says.
     fn take(&self, down: Down) {
-        self.standing.heard();
-        self.quota.heard();
+        self.standing.count_received();
+        self.quota.note_contact();
         if let Some(Err(error)) = down.quota.as_ref().map(|quota| self.quota.follow(quota)) {
             tracing::warn!(%error, "ignoring an invalid message about quotas");
         }
@@ -207,7 +207,7 @@ impl OperatorLink {
         let demand = Some(demand);
         // If the last ones have not gone out, this one would only make it worse.
         if mouth.try_send(Up { demand, ..Up::default() }).is_ok() {
-            self.standing.said();
+            self.standing.count_sent();
         }
     }
 
@@ -224,7 +224,7 @@ impl OperatorLink {
     /// The operator listens here.
     fn speak(&self, mouth: mpsc::Sender<Up>) {
         let mut state = self.state();
-        let past = state.past.told(Instant::now());
+        let past = state.past.reported(Instant::now());
         if !past.is_empty() {
             // The first of a thousand words has room.
             mouth.try_send(Up { past, ..Up::default() }).ok();

@@ -53,7 +53,7 @@ impl Came {
     }
 }
 
-/// The counts behind [`Now`].
+/// The counts behind `Now`.
 #[derive(Debug, Default)]
 pub(super) struct Standing {
     here: AtomicBool,
@@ -83,11 +83,11 @@ impl Standing {
         }
     }
 
-    pub(super) fn said(&self) {
+    pub(super) fn count_sent(&self) {
         self.sent.fetch_add(1, Relaxed);
     }
 
-    pub(super) fn heard(&self) {
+    pub(super) fn count_received(&self) {
         self.received.fetch_add(1, Relaxed);
     }
 

@@ -51,7 +51,7 @@ impl Past {
     }
 
     /// All of it, the oldest first; the younger part where it is more than a message may hold.
-    pub(super) fn told(&self, now: Instant) -> Vec<stream::ReportedPast> {
+    pub(super) fn reported(&self, now: Instant) -> Vec<stream::ReportedPast> {
         let moment = |at: Instant, models: Vec<ModelDemand>| {
             let age = now.saturating_duration_since(at).as_millis();
             stream::ReportedPast { age_ms: u64::try_from(age).unwrap_or(u64::MAX), models }
@@ -59,15 +59,15 @@ impl Past {
         let begin = self.begin.iter();
         let begin = begin.map(|(at, models)| moment(*at, models.values().cloned().collect()));
         let later = self.moments.iter().map(|(at, models)| moment(*at, models.clone()));
-        let mut told: Vec<stream::ReportedPast> = begin.chain(later).collect();
+        let mut reported: Vec<stream::ReportedPast> = begin.chain(later).collect();
         let mut room = 2 * MAX_MODELS;
-        let fits = told.iter().rev().take_while(|moment| {
+        let fits = reported.iter().rev().take_while(|moment| {
             let fits = moment.models.len() <= room;
             room = room.saturating_sub(moment.models.len());
             fits
         });
         let fits = fits.count();
-        told.split_off(told.len() - fits)
+        reported.split_off(reported.len() - fits)
     }
 }
 
@@ -81,8 +81,8 @@ mod tests {
     }
 
     fn of(past: &Past, name: &str, now: Instant) -> Vec<(u64, u64)> {
-        let told = past.told(now);
-        let of_model = told.iter().flat_map(|moment| {
+        let reported = past.reported(now);
+        let of_model = reported.iter().flat_map(|moment| {
             let model = moment.models.iter().find(|model| model.model == name);
             model.map(|model| (moment.age_ms / 1_000, model.arrived))
         });
@@ -101,7 +101,7 @@ mod tests {
         assert_eq!(of(&past, "idle", at(100)), [(33, 7)]);
         past.add(at(101), &[model("busy", 101)]);
         assert_eq!(of(&past, "idle", at(101)), [], "it is not served any more");
-        assert_eq!(Past::default().told(at(0)), []);
+        assert_eq!(Past::default().reported(at(0)), []);
     }
 
     #[test]
@@ -112,9 +112,9 @@ mod tests {
                 (0..MAX_MODELS).map(|number| model(&number.to_string(), second)).collect();
             past.add(began + Duration::from_secs(second), &models);
         }
-        let told = past.told(began + Duration::from_secs(4));
-        let sizes: Vec<usize> = told.iter().map(|moment| moment.models.len()).collect();
+        let reported = past.reported(began + Duration::from_secs(4));
+        let sizes: Vec<usize> = reported.iter().map(|moment| moment.models.len()).collect();
         assert_eq!(sizes, [MAX_MODELS, MAX_MODELS]);
-        assert_eq!(told[1].age_ms, 0);
+        assert_eq!(reported[1].age_ms, 0);
     }
 }

@@ -122,38 +122,38 @@ async fn requests_at_an_engine_that_is_not_listed_any_more_are_reported_until_th
     let mut report = async || {
         link.report();
         let demand = words.recv().await.unwrap().demand.unwrap();
-        let told =
+        let listed =
             |endpoint: &EndpointLoad| (endpoint.name.clone(), endpoint.in_flight, endpoint.state());
         let in_flight: u64 = demand.models.iter().map(|model| model.in_flight).sum();
-        (demand.endpoints.iter().map(told).collect::<Vec<_>>(), in_flight)
+        (demand.endpoints.iter().map(listed).collect::<Vec<_>>(), in_flight)
     };
-    let told = |port: u16, in_flight, state| (format!("team/pod-{port}"), in_flight, state);
+    let listed = |port: u16, in_flight, state| (format!("team/pod-{port}"), in_flight, state);
     let (open, gone) = (EndpointState::Open, EndpointState::Gone);
     let endpoint = Arc::clone(link.running.fleet().endpoints().next().unwrap());
     let flight = Flight::begin(endpoint, 10, 10, true, std::time::Instant::now());
-    assert_eq!(report().await, (vec![told(1, 1, open), told(2, 0, open)], 1));
+    assert_eq!(report().await, (vec![listed(1, 1, open), listed(2, 0, open)], 1));
     let list = |model: &str, ports: &[u16]| {
         let found = ports.iter().copied().map(found).collect();
         link.running.list(&Listing { models: [(model.to_owned(), found)].into() });
     };
     list("m", &[2]);
-    assert_eq!(report().await, (vec![told(2, 0, open), told(1, 1, gone)], 1));
+    assert_eq!(report().await, (vec![listed(2, 0, open), listed(1, 1, gone)], 1));
     assert_eq!(link.running.engines().gone, 1);
     // Its model too.
     list("other", &[3]);
-    assert_eq!(report().await, (vec![told(3, 0, open), told(1, 1, gone)], 0));
+    assert_eq!(report().await, (vec![listed(3, 0, open), listed(1, 1, gone)], 0));
     list("m", &[1, 2]);
-    assert_eq!(report().await, (vec![told(1, 1, open), told(2, 0, open)], 1));
+    assert_eq!(report().await, (vec![listed(1, 1, open), listed(2, 0, open)], 1));
     list("m", &[2]);
     drop(flight);
-    assert_eq!(report().await, (vec![told(2, 0, open)], 0));
+    assert_eq!(report().await, (vec![listed(2, 0, open)], 0));
 }
 
 /// An operator that says this to everybody.
 #[derive(Clone)]
-struct Says(Vec<Result<Down, Status>>);
+struct ScriptedOperator(Vec<Result<Down, Status>>);
 
-impl StreamingService<Up> for Says {
+impl StreamingService<Up> for ScriptedOperator {
     type Response = Down;
     type ResponseStream = BoxStream<'static, Result<Down, Status>>;
     type Future = BoxFuture<'static, Result<tonic::Response<Self::ResponseStream>, Status>>;
@@ -172,18 +172,18 @@ impl StreamingService<Up> for Says {
     }
 }
 
-async fn operator(says: Says) -> SocketAddr {
+async fn operator(script: ScriptedOperator) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     tokio::spawn(async move {
         while let Ok((stream, _)) = listener.accept().await {
-            let says = says.clone();
+            let script = script.clone();
             let answer = move |request: Request<Incoming>| {
                 assert_eq!(request.uri().path(), PATH);
-                let says = says.clone();
+                let script = script.clone();
                 async move {
                     let mut grpc = Grpc::new(ProstCodec::<Down, Up>::default());
-                    Ok::<Response<Body>, Infallible>(grpc.streaming(says, request).await)
+                    Ok::<Response<Body>, Infallible>(grpc.streaming(script, request).await)
                 }
             };
             let serving = hyper::server::conn::http2::Builder::new(TokioExecutor::new())
@@ -200,8 +200,8 @@ fn welcome(major: u32, minor: u32) -> Down {
     Down { welcome: Some(welcome), ..Down::default() }
 }
 
-async fn tried(says: Vec<Result<Down, Status>>) -> (OperatorLink, Came, String) {
-    let address = operator(Says(says)).await;
+async fn tried(script: Vec<Result<Down, Status>>) -> (OperatorLink, Came, String) {
+    let address = operator(ScriptedOperator(script)).await;
     let link = link(&format!("http://{address}"));
     link.take(drains(1));
     let (came, ended) = link.converse().await;

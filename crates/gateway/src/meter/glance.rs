@@ -17,7 +17,7 @@ const SHOWN_TENANTS: usize = 20;
 impl Meter {
     /// One look at everything.
     pub fn state(&self, at: SystemTime) -> GatewayStateView {
-        let now = self.now.get().map(|look| look()).unwrap_or_default();
+        let now = self.now.get().map(|read| read()).unwrap_or_default();
         let mut refusals: Vec<_> = self.totals.refused.recent(at);
         refusals.sort_by_key(|(_, count)| Reverse(*count));
         let refusal =

@@ -174,7 +174,7 @@ impl Meter {
     }
 
     /// Says where to look for what is under way. Only the first call matters.
-    pub fn look_at(&self, now: impl Fn() -> MeterNow + Send + Sync + 'static) {
+    pub fn observe_with(&self, now: impl Fn() -> MeterNow + Send + Sync + 'static) {
         // A second one would be a second data plane, which there is not.
         let _ = self.now.set(Box::new(now));
     }

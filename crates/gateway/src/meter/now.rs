@@ -16,7 +16,7 @@ pub struct MeterNow {
     /// Bytes of bodies that are held.
     pub held_bytes: usize,
     /// Bytes of answers that are kept.
-    pub kept_bytes: usize,
+    pub cached_bytes: usize,
     /// Whether we finish what we have and take nothing new.
     pub draining: bool,
     /// Engines by state.
@@ -60,7 +60,7 @@ pub struct ModelNameCounts {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct KvEvents {
     /// Engines that are heard.
-    pub heard: usize,
+    pub streams: usize,
     /// Batches that came, since the gateway began.
     pub batches: u64,
     /// Batches that did not.

@@ -29,7 +29,7 @@ impl MetricsSource for Meter {
         self.ways(page)?;
         self.callers(page)?;
         self.engines(page)?;
-        let now = self.now.get().map(|look| look()).unwrap_or_default();
+        let now = self.now.get().map(|read| read()).unwrap_or_default();
         self.models_now(&now, page)?;
         self.itself(&now, page)
     }
@@ -109,7 +109,7 @@ impl Meter {
             (Metric::GatewayHedged, |model| &model.hedged),
             (Metric::GatewayContinued, |model| &model.continued),
             (Metric::GatewayPreempted, |model| &model.preempted),
-            (Metric::GatewayKept, |model| &model.kept),
+            (Metric::GatewayCacheHits, |model| &model.cache_hits),
         ];
         for (metric, count) in counts {
             let each = names.models.iter().map(|(name, model)| ([name], get(count(model))));
@@ -199,7 +199,7 @@ impl Meter {
             (Metric::GatewayConnections, exact(now.connections)),
             (Metric::GatewayInFlight, exact(now.requests)),
             (Metric::GatewayHeld, exact(now.held_bytes)),
-            (Metric::GatewayKeptBytes, exact(now.kept_bytes)),
+            (Metric::GatewayCacheBytes, exact(now.cached_bytes)),
             (Metric::GatewayDraining, f64::from(u8::from(now.draining))),
             (Metric::GatewayZombies, exact(now.zombies)),
             (Metric::GatewaySilentEngines, exact(now.silent_engines)),
@@ -208,7 +208,7 @@ impl Meter {
             (Metric::GatewayOperatorDrains, exact(now.operator.drained)),
             (Metric::GatewayFailingWatches, exact(now.failing_watches)),
             (Metric::GatewayDoubtedModels, exact(now.doubted_models)),
-            (Metric::GatewayCachesHeard, exact(now.kv_events.heard)),
+            (Metric::GatewayCacheEventStreams, exact(now.kv_events.streams)),
             (Metric::GatewayReloadSuccessful, f64::from(u8::from(reload.successful))),
             (Metric::GatewayReloadTime, reload.good_since_seconds()),
         ] {
@@ -231,8 +231,8 @@ impl Meter {
         }
         let tries = Came::ALL.iter().zip(now.operator.tries);
         page.counter(Metric::GatewayOperatorTries, tries.map(|(came, n)| ([came.name()], n)))?;
-        let said = ["sent", "received"].into_iter().zip(now.operator.messages);
-        page.counter(Metric::GatewayOperatorMessages, said.map(|(way, n)| ([way], n)))?;
+        let messages = ["sent", "received"].into_iter().zip(now.operator.messages);
+        page.counter(Metric::GatewayOperatorMessages, messages.map(|(way, n)| ([way], n)))?;
         let refused = UnauthorizedReason::ALL.iter().zip(&self.totals.keys_refused);
         let refused = refused.map(|(why, count)| ([why.name()], get(count)));
         page.counter(Metric::GatewayKeysRefused, refused)?;

@@ -29,7 +29,7 @@ pub(super) struct Recent(OnceLock<Box<[Slot; SHOWN as usize]>>);
 struct Slot {
     /// Which five seconds since 1970 it holds; 0 is none.
     number: AtomicU64,
-    /// In the order of [`Outcome::ALL`].
+    /// In the order of `Outcome::ALL`.
     requests: [AtomicU32; 5],
     /// Input, cached, output.
     tokens: [AtomicU64; 3],

@@ -55,7 +55,7 @@ pub(super) struct Model {
     pub(super) hedged: AtomicU64,
     pub(super) continued: AtomicU64,
     pub(super) preempted: AtomicU64,
-    pub(super) kept: AtomicU64,
+    pub(super) cache_hits: AtomicU64,
     pub(super) waits: Histogram,
     pub(super) recent: Recent,
     pub(super) operations: [Operation; 3],
@@ -97,7 +97,7 @@ impl Names {
         let keys: Vec<Box<str>> =
             settings.keys.iter().take(CALLERS).map(|key| key.name.as_str().into()).collect();
         Self {
-            models: kept(models, &before.models, MODELS, [UNKNOWN, OTHER]),
+            models: retained(models, &before.models, MODELS, [UNKNOWN, OTHER]),
             callers: callers(&keys, tenants, before),
             arms: arms(settings, before),
             keys,
@@ -136,7 +136,7 @@ impl Default for Model {
             hedged: AtomicU64::new(0),
             continued: AtomicU64::new(0),
             preempted: AtomicU64::new(0),
-            kept: AtomicU64::new(0),
+            cache_hits: AtomicU64::new(0),
             waits: Histogram::new(&WAIT),
             recent: Recent::default(),
             operations: std::array::from_fn(|_| Operation {
@@ -178,7 +178,7 @@ impl Model {
             (&self.mirrored, finished.mirrored),
             (&self.held, finished.held),
             (&self.hedged, finished.hedged),
-            (&self.kept, finished.cached),
+            (&self.cache_hits, finished.cached),
         ] {
             if is_so {
                 count.fetch_add(1, Relaxed);
@@ -201,10 +201,10 @@ impl Operation {
             self.count_times(finished);
         }
         let usage = finished.usage;
-        let told = usage.input > 0;
+        let reported = usage.input > 0;
         for (histogram, (count, counts)) in self.tokens.iter().zip([
-            (usage.input, told),
-            (usage.cached.unwrap_or(0), told),
+            (usage.input, reported),
+            (usage.cached.unwrap_or(0), reported),
             (usage.output, usage.output > 0),
         ]) {
             if counts {
@@ -259,10 +259,10 @@ fn callers(
     let (old, new): (Vec<_>, Vec<_>) = tenants.iter().partition(known);
     let tenants = old.into_iter().chain(new).map(|path| &**path);
     let names = keys.iter().map(|name| &**name).chain(tenants);
-    kept(names, &before.callers, CALLERS, [NOBODY, OTHER])
+    retained(names, &before.callers, CALLERS, [NOBODY, OTHER])
 }
 
-fn kept<'a, T: Default>(
+fn retained<'a, T: Default>(
     names: impl Iterator<Item = &'a str>,
     before: &BTreeMap<Box<str>, Arc<T>>,
     cap: usize,

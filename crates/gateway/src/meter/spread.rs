@@ -103,8 +103,8 @@ mod tests {
             micros.sort_unstable();
             let rank = (micros.len() as u64 * per_thousand).div_ceil(1_000).max(1);
             let exact = micros[rank as usize - 1];
-            let said = quantile(&filled(&sum), per_thousand).unwrap().as_micros() as u64;
-            prop_assert!(exact <= said && said * 4 <= exact * 5 + 4, "{} {}", exact, said);
+            let reported = quantile(&filled(&sum), per_thousand).unwrap().as_micros() as u64;
+            prop_assert!(exact <= reported && reported * 4 <= exact * 5 + 4, "{} {}", exact, reported);
         }
     }
 }

@@ -139,7 +139,7 @@ fn a_request_is_counted_once_in_every_place() {
     meter.finished(&request());
     meter.freed(Duration::from_millis(30));
     let engines = Engines { open: 3, broken: 1, ..Engines::default() };
-    meter.look_at(move || MeterNow { requests: 2, engines, ..now() });
+    meter.observe_with(move || MeterNow { requests: 2, engines, ..now() });
     let page = page(&meter);
     let chat = r#"gen_ai_operation_name="chat",gen_ai_request_model="qwen""#;
     for line in [
@@ -176,7 +176,7 @@ fn a_request_is_counted_once_in_every_place() {
 #[test]
 fn everything_listed_is_written_and_everything_written_is_listed() {
     let meter = Arc::new(Meter::quiet(&settings()));
-    meter.look_at(now);
+    meter.observe_with(now);
     let page = page(&meter);
     let families: BTreeSet<_> = page
         .lines()
@@ -242,7 +242,7 @@ fn what_is_special_about_a_request_is_counted() {
 #[test]
 fn one_look_shows_models_callers_and_refusals_of_the_last_minute() {
     let meter = Meter::quiet(&settings());
-    meter.look_at(|| MeterNow { zombies: 2, ..now() });
+    meter.observe_with(|| MeterNow { zombies: 2, ..now() });
     let full = Finished { reason: Some("overloaded"), status: 529, first: None, ..request() };
     (0..30).for_each(|_| meter.finished(&request()));
     meter.finished(&Finished { outcome: RequestOutcome::Refused, caller: "chatbot", ..full });

@@ -76,8 +76,8 @@ fn holds(bytes: &[u8], part: &[u8]) -> bool {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_receiver_gets_the_spans_that_the_engine_was_told_of() {
-    let told = Arc::new(Mutex::new(None));
-    let to = Arc::clone(&told);
+    let received = Arc::new(Mutex::new(None));
+    let to = Arc::clone(&received);
     let bytes = sent(
         move |meter| {
             let request = Finished { traceparent: Some(PARENT), ..request() };
@@ -88,14 +88,14 @@ async fn a_receiver_gets_the_spans_that_the_engine_was_told_of() {
         0,
     )
     .await;
-    let told = told.lock().unwrap().clone().unwrap();
-    let told = TraceContext::parse(told.to_str().unwrap()).unwrap();
+    let received = received.lock().unwrap().clone().unwrap();
+    let received = TraceContext::parse(received.to_str().unwrap()).unwrap();
     let parent = TraceContext::parse(PARENT).unwrap();
-    assert_eq!(told.trace_id, parent.trace_id);
-    assert!(told.sampled && told.span_id != parent.span_id);
+    assert_eq!(received.trace_id, parent.trace_id);
+    assert!(received.sampled && received.span_id != parent.span_id);
     assert!(holds(&bytes, &parent.trace_id.to_be_bytes()), "the trace is another");
     assert!(holds(&bytes, &parent.span_id.to_be_bytes()), "the caller is no parent");
-    assert!(holds(&bytes, &told.span_id.to_be_bytes()), "the engine's parent is not there");
+    assert!(holds(&bytes, &received.span_id.to_be_bytes()), "the engine's parent is not there");
     for text in [
         "flyball-gateway",
         "/v1/chat/completions",
@@ -127,8 +127,8 @@ async fn whoever_began_a_trace_decides_and_else_the_ratio() {
     assert!(sent(unwanted, 1_000).await.is_empty());
     let none = |meter: &Meter| {
         meter.finished(&request());
-        let told = meter.traceparent(None, "a", request().started).unwrap();
-        assert!(told.to_str().unwrap().ends_with("-00"), "{told:?}");
+        let received = meter.traceparent(None, "a", request().started).unwrap();
+        assert!(received.to_str().unwrap().ends_with("-00"), "{received:?}");
     };
     assert!(sent(none, 0).await.is_empty());
     let all =

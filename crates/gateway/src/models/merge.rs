@@ -254,11 +254,12 @@ mod tests {
         let (settings, names) = merge(&file, &[offer("a", 1, &["x", "split", "y"])].into());
         assert_eq!(settings.models.len(), 2);
         assert_eq!(settings.models[1].name, "y");
-        let said: Vec<String> = names.left_out.iter().map(ToString::to_string).collect();
-        assert_eq!(said.len(), 2);
+        let left_out: Vec<String> = names.left_out.iter().map(ToString::to_string).collect();
+        assert_eq!(left_out.len(), 2);
         assert!(
-            said[1].contains("\"x\" of ModelService team/a") && said[1].contains("settings"),
-            "{said:?}"
+            left_out[1].contains("\"x\" of ModelService team/a")
+                && left_out[1].contains("settings"),
+            "{left_out:?}"
         );
     }
 

@@ -106,19 +106,25 @@ fn settings(object: &ModelService, variants: Vec<VariantPods>) -> ModelSettings 
 /// The name to say to engines that do not know all of these names: one that those of all variants know, of ours
 /// if there is one. Whoever is not known to know any is taken to know ours.
 fn known_as(object: &ModelService, names: &[String], notes: &mut Vec<String>) -> Option<String> {
-    let variants = object.spec.variants.iter().map(|variant| told(object, variant));
-    let told: Vec<Vec<String>> = variants.filter(|told| !told.is_empty()).collect();
-    let all_know = |name: &&String| told.iter().all(|told| told.contains(name));
+    let variants = object.spec.variants.iter().map(|variant| engine_names(object, variant));
+    let engine_names: Vec<Vec<String>> =
+        variants.filter(|engine_names| !engine_names.is_empty()).collect();
+    let all_know =
+        |name: &&String| engine_names.iter().all(|engine_names| engine_names.contains(name));
     if names.iter().all(|name| all_know(&name)) {
         return None;
     }
-    let theirs = told.first()?;
+    let theirs = engine_names.first()?;
     let shared = names.iter().chain(theirs).find(all_know);
     if shared.is_none() {
         notes.push(format!(
             "its variants serve the model under different names ({}): start them with the same \
              name",
-            told.iter().map(|told| told.join(" ")).collect::<Vec<_>>().join("; ")
+            engine_names
+                .iter()
+                .map(|engine_names| engine_names.join(" "))
+                .collect::<Vec<_>>()
+                .join("; ")
         ));
     }
     shared.or(theirs.first()).filter(|name| is_name(name, NAME_BYTES)).cloned()
@@ -126,9 +132,11 @@ fn known_as(object: &ModelService, names: &[String], notes: &mut Vec<String>) ->
 
 /// The names by which the engines of a variant know the model: what Flyball tells those that it starts, or what the
 /// operator read of others. None if that is not known, or if any name will do.
-fn told(object: &ModelService, variant: &VariantSpec) -> Vec<String> {
+fn engine_names(object: &ModelService, variant: &VariantSpec) -> Vec<String> {
     let Some(engine) = &variant.engine else {
-        return said(object, variant).map(|said| said.served_as.clone()).unwrap_or_default();
+        return adopted_status(object, variant)
+            .map(|adopted_status| adopted_status.served_as.clone())
+            .unwrap_or_default();
     };
     let launch = &engine.kind.facts().launch;
     let request = LaunchRequest {
@@ -147,8 +155,8 @@ fn told(object: &ModelService, variant: &VariantSpec) -> Vec<String> {
     launch.names_in(&args)
 }
 
-const fn policy(said: RoutingSpec) -> RoutingSetting {
-    match said {
+const fn policy(spec: RoutingSpec) -> RoutingSetting {
+    match spec {
         RoutingSpec::Prefix => RoutingSetting::Prefix,
         RoutingSpec::LeastLoad => RoutingSetting::LeastLoad,
         RoutingSpec::RoundRobin => RoutingSetting::RoundRobin,
@@ -175,24 +183,27 @@ fn started(
 }
 
 /// What the operator says of a workload that was there before.
-fn said<'a>(object: &'a ModelService, variant: &VariantSpec) -> Option<&'a AdoptedStatus> {
-    let mut said = object.status.iter().flat_map(|status| &status.adopted);
-    said.find(|said| said.variant == variant.name)
+fn adopted_status<'a>(
+    object: &'a ModelService,
+    variant: &VariantSpec,
+) -> Option<&'a AdoptedStatus> {
+    let mut adopted_status = object.status.iter().flat_map(|status| &status.adopted);
+    adopted_status.find(|adopted_status| adopted_status.variant == variant.name)
 }
 
 /// The pods of such a workload.
 fn adopted(object: &ModelService, variant: &VariantSpec) -> Result<VariantPods, String> {
-    let said = said(object, variant).ok_or(
+    let adopted_status = adopted_status(object, variant).ok_or(
         "the operator has not published the address of its workload; hint: is an operator running, \
          and is the chart flyball-crds of the same version?",
     )?;
-    let port = port(said.port).ok_or(
+    let port = port(adopted_status.port).ok_or(
         "the port of its workload is unknown: declare it as containerPort, named http if there are \
          several",
     )?;
     // An engine that nobody knows is read as one that speaks like vLLM.
-    let engine = said.engine.as_deref().and_then(Engine::of_kind).unwrap_or_default();
-    let (selector, variant) = (said.selector.clone(), variant.name.clone());
+    let engine = adopted_status.engine.as_deref().and_then(Engine::of_kind).unwrap_or_default();
+    let (selector, variant) = (adopted_status.selector.clone(), variant.name.clone());
     readable(VariantPods { variant, selector, port, named_port: false, engine })
 }
 
@@ -203,8 +214,8 @@ fn readable(pods: VariantPods) -> Result<VariantPods, String> {
     }
 }
 
-fn port(said: Option<i32>) -> Option<u16> {
-    said.and_then(|port| u16::try_from(port).ok()).filter(|port| *port > 0)
+fn port(number: Option<i32>) -> Option<u16> {
+    number.and_then(|port| u16::try_from(port).ok()).filter(|port| *port > 0)
 }
 
 #[cfg(test)]
@@ -347,11 +358,11 @@ mod tests {
         let spec = json!({"model": "m", "variants": [{"engine": {"kind": "VLLM", "image": "i"}}]});
         let before = of(spec, json!(null));
         let now = OfferedModel::unreadable(&"unknown engine");
-        let kept = now.or_last(Some(&before));
-        assert_eq!((&kept.names, &kept.settings), (&before.names, &before.settings));
-        assert_eq!(kept.notes, ["this version cannot read it: unknown engine"]);
-        assert_eq!(now.or_last(Some(&kept)), kept, "however often it is told");
-        assert_eq!(before.or_last(Some(&kept)), before, "and as it is once it can be read");
+        let last = now.or_last(Some(&before));
+        assert_eq!((&last.names, &last.settings), (&before.names, &before.settings));
+        assert_eq!(last.notes, ["this version cannot read it: unknown engine"]);
+        assert_eq!(now.or_last(Some(&last)), last, "however often it is told");
+        assert_eq!(before.or_last(Some(&last)), before, "and as it is once it can be read");
         assert!(now.or_last(None).unreadable);
     }
 

@@ -46,11 +46,11 @@ async fn one_that_cannot_be_read_any_more_is_served_as_it_was() {
         server.watched(1).await;
         let mut later = model_service("a");
         later["spec"]["variants"][0]["engine"]["kind"] = json!("NotYetKnown");
-        server.tell("MODIFIED", &later);
+        server.send_event("MODIFIED", &later);
         until("noticed", || !notes().is_empty()).await;
         assert_eq!(out.borrow().objects["team/a"].names, ["a"]);
         assert!(notes()[0].contains("NotYetKnown"), "{:?}", notes());
-        server.tell("MODIFIED", &model_service("a"));
+        server.send_event("MODIFIED", &model_service("a"));
         until("mended", || notes().is_empty()).await;
     };
     tokio::select! {
@@ -72,7 +72,7 @@ async fn engines_of_model_services_are_pods_and_a_model_without_any_is_listed_to
         let settings = ModelSettings { name: offer.names[0].clone(), ..offer.settings };
         Sought::from(&settings)
     };
-    let wanted = [model(model_service("a")), model(model_service("asleep")), model(unread)];
+    let expected = [model(model_service("a")), model(model_service("asleep")), model(unread)];
     let (out, standing) = (channel::Sender::new(Listing::default()), DiscoveryStatus::default());
     let engines = |model: &str| out.borrow().models.get(model).cloned();
     let story = async {
@@ -86,16 +86,16 @@ async fn engines_of_model_services_are_pods_and_a_model_without_any_is_listed_to
         assert_eq!(engines("asleep"), Some(Vec::new()), "known, so that it can be woken");
         assert_eq!(engines("unread"), Some(Vec::new()));
         server.watched(1).await;
-        server.tell("ADDED", &engine_pod("q", "asleep"));
+        server.send_event("ADDED", &engine_pod("q", "asleep"));
         until("awake", || engines("asleep").is_some_and(|found| found.len() == 1)).await;
         let mut leaving = engine_pod("p", "a");
         leaving["metadata"]["deletionTimestamp"] = json!("2026-01-02T00:00:00Z");
-        server.tell("MODIFIED", &leaving);
+        server.send_event("MODIFIED", &leaving);
         until("drains", || engines("a").unwrap()[0].draining).await;
     };
     tokio::select! {
-        ended = watch(&wanted, Some(client), &out, &standing) => panic!("{ended:?}"),
+        ended = watch(&expected, Some(client), &out, &standing) => panic!("{ended:?}"),
         () = story => {}
     }
-    assert!(server.asked("flyball.dev%2Fmodel+in+%28a%2Casleep%29"), "one watch for both");
+    assert!(server.has_listed("flyball.dev%2Fmodel+in+%28a%2Casleep%29"), "one watch for both");
 }

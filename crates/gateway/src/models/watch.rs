@@ -24,8 +24,8 @@ pub async fn watch(
     standing: &DiscoveryStatus,
 ) -> Result<Infallible, DiscoveryProblem> {
     let kind = ApiResource::erase::<ModelService>(&());
-    let wanted = ObjectWatch { kind, namespaces: &settings.namespaces };
-    objects::watch(&wanted, client, out, standing).await
+    let target = ObjectWatch { kind, namespaces: &settings.namespaces };
+    objects::watch(&target, client, out, standing).await
 }
 
 impl ObjectView for OfferedModel {

@@ -17,7 +17,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// How often a request whose body is slow looks whether the gateway goes away.
-const LOOK: Duration = Duration::from_millis(250);
+const TICK: Duration = Duration::from_millis(250);
 
 /// A part of a body, its end, or what went wrong.
 type Came = Option<hyper::Result<Frame<Bytes>>>;
@@ -87,8 +87,8 @@ impl Open<Reading> {
         }
         let (scanned, blocks) = scanner.end().map_err(Problem::Body)?;
         if scanned.answers.is_some_and(|answers| answers > bounds.answers) {
-            let wanted = "no more than the gateway allows";
-            return Err(Problem::Body(scan::ScanError::Wrong { key: "n", wanted }));
+            let expected = "no more than the gateway allows";
+            return Err(Problem::Body(scan::ScanError::Wrong { key: "n", expected }));
         }
         self.read = Some(self.head().age());
         self.stream = scanned.stream;
@@ -117,8 +117,8 @@ impl Phase for Reading {
 async fn next(shared: &Shared, body: &mut Incoming, patience: Duration) -> Result<Came, Problem> {
     let until = Instant::now() + patience;
     loop {
-        let look = until.min(Instant::now() + LOOK);
-        match tokio::time::timeout_at(look.into(), body.frame()).await {
+        let check = until.min(Instant::now() + TICK);
+        match tokio::time::timeout_at(check.into(), body.frame()).await {
             Ok(frame) => return Ok(frame),
             Err(_) if shared.is_cut() => return Err(Problem::Draining),
             Err(_) if Instant::now() >= until => return Err(Problem::BodyTimeout),

@@ -14,7 +14,7 @@ use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
 /// Between two looks at which sets are due.
-const LOOK: Duration = Duration::from_secs(1);
+const TICK: Duration = Duration::from_secs(1);
 
 /// To find the API server.
 const FINDING: Duration = Duration::from_secs(5);
@@ -58,16 +58,16 @@ impl Process {
         }
         let mut cluster = self.client.clone();
         loop {
-            let (due, asked) = self.due_key_sets();
+            let (due, unknown) = self.due_key_sets();
             if !due.is_empty() {
                 let taken = self.fetch_key_sets(due, &mut cluster).await;
-                asked.iter().for_each(|issuer| tokens.answered(issuer));
+                unknown.iter().for_each(|issuer| tokens.answered(issuer));
                 if taken {
                     Arc::clone(&self).store_key_sets().await;
                 }
             }
             tokio::select! {
-                () = tokio::time::sleep(LOOK) => {}
+                () = tokio::time::sleep(TICK) => {}
                 () = tokens.rung() => {}
             }
         }
@@ -78,7 +78,7 @@ impl Process {
         let (mut sources, now) = (self.tenancy.key_sets(), now());
         let mut due = sources.due(now);
         let mut answered = Vec::new();
-        for issuer in self.running.tokens().asked() {
+        for issuer in self.running.tokens().unknown_issuers() {
             if let Some(index) = sources.unknown(&issuer, now) {
                 due.push(index);
                 answered.push(issuer);

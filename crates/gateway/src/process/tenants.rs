@@ -14,10 +14,10 @@ use std::time::{Duration, Instant, SystemTime};
 use tokio::sync::watch;
 
 /// Between two looks at how old the list is.
-const LOOK: Duration = Duration::from_secs(1);
+const TICK: Duration = Duration::from_secs(1);
 
 /// Looks after which the audit log is told of keys that were refused, and the file of the list's age.
-const LOOKS: u64 = 10;
+const TICKS: u64 = 10;
 
 /// The plural of the kind, as watches are named.
 const TENANTS: &str = "tenants";
@@ -185,11 +185,11 @@ impl Process {
         if !self.tenancy.settings.watch {
             return;
         }
-        let mut looks = 0_u64;
+        let mut ticks = 0_u64;
         loop {
-            tokio::time::sleep(LOOK).await;
-            looks += 1;
-            let is_due = looks.is_multiple_of(LOOKS);
+            tokio::time::sleep(TICK).await;
+            ticks += 1;
+            let is_due = ticks.is_multiple_of(TICKS);
             if is_due {
                 self.note_refusals();
             }

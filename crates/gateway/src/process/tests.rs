@@ -78,8 +78,8 @@ impl Rig {
         process.readiness.await_model_services(settings.kubernetes.watches());
         let process = Arc::new(process);
         let state = process.state(settings, "1.2.3");
-        let looks = Arc::clone(&process);
-        meter.look_at(move || looks.now());
+        let observed = Arc::clone(&process);
+        meter.observe_with(move || observed.now());
         let tasks = vec![
             tokio::spawn(Arc::clone(&process).discover()),
             tokio::spawn(Arc::clone(&process).list()),
@@ -122,10 +122,10 @@ async fn a_reload_with_models_that_cannot_be_looked_for_leaves_the_gateway_ready
             format!("flyball_gateway_model_discovery_failing{{model=\"{model}\"}} {failing}\n");
         assert!(page.contains(&line), "{line}{page}");
     }
-    let (_, look) = rig.get("/state").await;
-    let look: crate::state::GatewayStateView = serde_json::from_str(&look).unwrap();
+    let (_, view) = rig.get("/state").await;
+    let view: crate::state::GatewayStateView = serde_json::from_str(&view).unwrap();
     let trouble = |name: &str| {
-        let model = look.models.iter().find(|model| model.name == name).unwrap();
+        let model = view.models.iter().find(|model| model.name == name).unwrap();
         model.trouble.clone().unwrap_or_default()
     };
     assert_eq!(trouble("m"), "");
@@ -175,7 +175,7 @@ async fn a_model_service_is_served_without_a_word_in_the_settings() {
     let mut demo = model_service("demo");
     demo["spec"]["names"] = json!(["demo", "Demo/Also"]);
     demo["spec"]["objectives"] = json!({"firstTokenMilliseconds": 500});
-    server.tell("ADDED", &demo);
+    server.send_event("ADDED", &demo);
     until("served", || engines(&rig) == ["10.0.0.7:8000"]).await;
     assert_eq!(rig.process.running.namespace("demo").as_deref(), Some("team"));
     let (_, config) = rig.get("/config").await;
@@ -186,7 +186,7 @@ async fn a_model_service_is_served_without_a_word_in_the_settings() {
     // A file that is read anew does not forget it, and a change of its status alone changes nothing.
     rig.process.change(&GatewaySettingsFile { threads: 7, ..settings }, &rig.state);
     assert_eq!(served(&rig), [pair("demo", Some("demo"))]);
-    server.tell("DELETED", &demo);
+    server.send_event("DELETED", &demo);
     until("gone", || served(&rig).is_empty()).await;
     until("and its engines", || engines(&rig).is_empty()).await;
     assert!(rig.process.ready().is_ok(), "who was ready stays so");
@@ -203,14 +203,14 @@ async fn a_name_that_is_claimed_twice_is_served_once_and_told_of() {
     let rig = Rig::of(&settings, client, Duration::ZERO);
     until("served", || served(&rig).len() == 2 && rig.process.ready().is_ok()).await;
     assert_eq!(served(&rig), [pair("m", None), pair("older", Some("older"))]);
-    let (status, said) = rig.get("/readyz").await;
+    let (status, body) = rig.get("/readyz").await;
     assert_eq!(status, 200);
-    let notes: Vec<&str> = said.lines().collect();
-    assert_eq!((notes.len(), notes[0]), (3, "ok"), "{said}");
+    let notes: Vec<&str> = body.lines().collect();
+    assert_eq!((notes.len(), notes[0]), (3, "ok"), "{body}");
     assert!(
         notes[1].contains("\"m\" of ModelService team/younger") && notes[1].contains("settings")
     );
-    assert!(notes[2].contains("ModelService team/older is older"), "{said}");
+    assert!(notes[2].contains("ModelService team/older is older"), "{body}");
     let (_, page) = rig.get("/metrics").await;
     for (state, count) in
         [("served", "1.0"), ("settings", "1.0"), ("older", "1.0"), ("limit", "0.0")]
@@ -218,10 +218,10 @@ async fn a_name_that_is_claimed_twice_is_served_once_and_told_of() {
         let line = format!("flyball_gateway_model_service_names{{state=\"{state}\"}} {count}\n");
         assert!(page.contains(&line), "{line}{page}");
     }
-    let (_, look) = rig.get("/state").await;
-    assert!(look.contains("name-conflicts"), "{look}");
+    let (_, view) = rig.get("/state").await;
+    assert!(view.contains("name-conflicts"), "{view}");
     // The older one goes, and the other has the name.
-    server.tell("DELETED", &model_service("older"));
+    server.send_event("DELETED", &model_service("older"));
     until("the name is passed on", || served(&rig).contains(&pair("older", Some("younger")))).await;
 }
 
@@ -296,11 +296,11 @@ async fn a_change_that_moves_no_engine_begins_no_watch_anew() {
     server.watched(2).await;
     let mut faster = model_service("demo");
     faster["spec"]["objectives"] = json!({"firstTokenMilliseconds": 200});
-    server.tell("MODIFIED", &faster);
+    server.send_event("MODIFIED", &faster);
     let objective = || rig.process.models.borrow().models[0].first_token_ms;
     until("taken in", || objective() == Some(200)).await;
     // Another model needs one: that none began before shows then.
-    server.tell("ADDED", &model_service("other"));
+    server.send_event("ADDED", &model_service("other"));
     server.watched(3).await;
     until("both", || served(&rig).len() == 2).await;
     assert_eq!(server.watches(), 3);

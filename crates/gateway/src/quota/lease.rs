@@ -22,7 +22,7 @@ pub(super) struct Lease {
     /// Who waits, in order: for how much, and the number of the last ask when it came.
     waiting: VecDeque<(u64, Amount, u64)>,
     /// The ask that is not answered: its number, for whom it is, and when it was sent last.
-    asked: Option<(u64, Option<u64>, Micros)>,
+    open_ask: Option<(u64, Option<u64>, Micros)>,
     /// The number of the last ask.
     last_ask: u64,
     /// Those who wait and are refused.
@@ -78,24 +78,24 @@ impl Lease {
         self.waiting.retain(|(one, ..)| *one != waiter);
         self.empty.remove(&waiter);
         // What is asked for somebody who has gone is asked for the next.
-        self.asked.take_if(|(_, one, _)| *one == Some(waiter));
+        self.open_ask.take_if(|(_, one, _)| *one == Some(waiter));
     }
 
     pub(super) fn grant(&mut self, granted: Amount) {
         self.account.grant(granted);
-        self.asked = None;
+        self.open_ask = None;
     }
 
     pub(super) fn free_until(&mut self, until: Micros) {
         self.free_until = until;
-        self.asked = None;
+        self.open_ask = None;
     }
 
     /// An ask is refused: so is the one that it was for, if it still waits, and whoever waited already when it was asked and
     /// needs no less. Asked for one by one, the last of many would not hear of it before its patience ends.
     pub(super) fn is_empty(&mut self, empty: EmptyLease) {
-        let asked = self.asked.take_if(|(number, _, _)| *number == empty.number);
-        let Some((number, Some(waiter), _)) = asked else { return };
+        let open_ask = self.open_ask.take_if(|(number, _, _)| *number == empty.number);
+        let Some((number, Some(waiter), _)) = open_ask else { return };
         let of = self.waiting.iter().find(|(one, ..)| *one == waiter);
         let Some(lacked) = of.map(|(_, amount, _)| *amount) else { return };
         let as_well = |(_, amount, last): &&(u64, Amount, u64)| *last < number && *amount >= lacked;
@@ -109,7 +109,7 @@ impl Lease {
 
     pub(super) const fn forget_reported(&mut self) {
         self.reported = None;
-        self.asked = None;
+        self.open_ask = None;
     }
 
     /// How it stands, if that was not reported yet.
@@ -131,15 +131,15 @@ impl Lease {
         let idle = self.account.counts().idle();
         let mut waiting = self.waiting.iter().filter(|(one, ..)| !self.empty.contains_key(one));
         let first = waiting.next().map(|(waiter, amount, _)| (*waiter, *amount));
-        let wanted: Amount = self.waiting.iter().map(|(_, amount, _)| *amount).sum();
+        let needed: Amount = self.waiting.iter().map(|(_, amount, _)| *amount).sum();
         let mut pace = self.pace.now(now);
         if first.is_none() && (pace.is_zero() || idle >= pace) {
             return None;
         }
-        let for_all = wanted.over(SLICE_SECONDS) + Amount::new(1);
+        let for_all = needed.over(SLICE_SECONDS) + Amount::new(1);
         pace = if first.is_some() { pace.max(for_all) } else { pace };
         let waiter = first.map(|(waiter, _)| waiter);
-        let number = match self.asked {
+        let number = match self.open_ask {
             Some((number, of, at)) if of == waiter => {
                 if now.saturating_sub(at) < AGAIN {
                     return None;
@@ -152,7 +152,7 @@ impl Lease {
                 *numbers
             }
         };
-        self.asked = Some((number, waiter, now));
+        self.open_ask = Some((number, waiter, now));
         let lacking = first.map_or(Amount::ZERO, |(_, amount)| amount.less(idle));
         Some(LeaseRequest { lease: key.clone(), lacking, pace, number })
     }

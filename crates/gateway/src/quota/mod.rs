@@ -217,8 +217,8 @@ impl GatewayQuota {
     }
 
     /// The operator was heard.
-    pub fn heard(&self) {
-        self.state().heard(self.now());
+    pub fn note_contact(&self) {
+        self.state().note_contact(self.now());
     }
 
     /// Waits until the operator is to be told something at once.

@@ -17,7 +17,7 @@ use std::collections::{BTreeMap, BTreeSet};
 const MOST: usize = 2_000;
 
 /// Leases at most, of as many Tenants.
-const KEPT: usize = 50_000;
+const MAX_LEASES: usize = 50_000;
 
 /// What one request needs before it goes on.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -79,7 +79,7 @@ pub(super) enum Lacks {
 pub(super) struct QuotaState {
     /// Of the operator that was heard last; 0 if none was.
     term: u64,
-    heard: Micros,
+    last_contact: Micros,
     leases: BTreeMap<LeaseKey, Lease>,
     shares: Shares,
     /// Leases and shares of which the operator may have to hear at once.
@@ -102,7 +102,7 @@ impl QuotaState {
         waiter: &mut Option<u64>,
         now: Micros,
     ) -> Result<Held, Lacks> {
-        let confined = now.saturating_sub(self.heard) > RATE_LEASE;
+        let confined = now.saturating_sub(self.last_contact) > RATE_LEASE;
         let alone = self.term == 0;
         self.has_room(needs)?;
         let mut lacks = None;
@@ -219,7 +219,7 @@ impl QuotaState {
         if reply.term < self.term {
             return false;
         }
-        self.heard = now;
+        self.last_contact = now;
         let mut is_due = reply.term > self.term || reply.recall > 0;
         if reply.term > self.term {
             self.term = reply.term;
@@ -234,7 +234,7 @@ impl QuotaState {
             }
         }
         for BudgetSpending { budget, spent, resets_at } in reply.spent {
-            if self.spent.len() < KEPT || self.spent.contains_key(&budget) {
+            if self.spent.len() < MAX_LEASES || self.spent.contains_key(&budget) {
                 self.spent.insert(budget, (spent, resets_at));
             }
         }
@@ -265,13 +265,13 @@ impl QuotaState {
     }
 
     /// The operator was heard, whatever it said.
-    pub(super) const fn heard(&mut self, now: Micros) {
-        self.heard = now;
+    pub(super) const fn note_contact(&mut self, now: Micros) {
+        self.last_contact = now;
     }
 
     /// Whether an operator divides that was heard lately.
     pub(super) fn is_led(&self, now: Micros) -> bool {
-        self.term > 0 && now.saturating_sub(self.heard) <= RATE_LEASE
+        self.term > 0 && now.saturating_sub(self.last_contact) <= RATE_LEASE
     }
 
     /// Everything is reported anew: another operator listens, or another connection.
@@ -350,7 +350,7 @@ impl QuotaState {
     /// Nothing is forgotten while the process lives: the operator counts on it. So there is an end to what is new.
     fn has_room(&self, needs: &Needs) -> Result<(), Lacks> {
         let is_known = |(key, _): &(LeaseKey, Amount)| self.leases.contains_key(key);
-        let leases = self.leases.len() < KEPT || needs.amounts.iter().all(is_known);
+        let leases = self.leases.len() < MAX_LEASES || needs.amounts.iter().all(is_known);
         let shares = needs.permits.iter().all(|(slot, ..)| slot.is_some());
         if leases && shares { Ok(()) } else { Err(Lacks::Room) }
     }

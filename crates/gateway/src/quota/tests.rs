@@ -82,7 +82,7 @@ fn counts(quota: &GatewayQuota) -> (u64, u64) {
 }
 
 /// The number of the next ask, and what it lacks.
-async fn asked(quota: &GatewayQuota) -> (u64, u64) {
+async fn next_ask(quota: &GatewayQuota) -> (u64, u64) {
     loop {
         quota.due().await;
         let report = quota.report(false).unwrap();
@@ -108,7 +108,7 @@ async fn before_a_request_is_refused_the_operator_is_asked_and_waited_for() {
     assert_eq!(refused, QuotaRefusal::Unknown { retry_after: AGAIN });
     assert_eq!(began.elapsed(), PATIENCE, "nobody answers");
     let (admitted, ()) = tokio::join!(quota.admit(&access, estimate(100)), async {
-        assert_eq!(asked(&quota).await.1, 100 + AHEAD);
+        assert_eq!(next_ask(&quota).await.1, 100 + AHEAD);
         tokio::time::sleep(PATIENCE / 2).await;
         grant(&quota, 500);
     });
@@ -124,10 +124,10 @@ async fn who_asked_is_refused_if_nothing_is_left_and_the_next_is_asked_for() {
     let (quota, access) = of(&tokens());
     quota.follow(&QuotaOrders { term: 1, ..QuotaOrders::default() }).unwrap();
     let operator = async {
-        let (first, lacking) = asked(&quota).await;
+        let (first, lacking) = next_ask(&quota).await;
         assert_eq!(lacking, 5_000 + AHEAD);
         empty(&quota, first);
-        let (second, lacking) = asked(&quota).await;
+        let (second, lacking) = next_ask(&quota).await;
         assert_eq!(lacking, 10 + AHEAD);
         // An answer to what nobody asks any more.
         empty(&quota, first);
@@ -149,7 +149,7 @@ async fn all_who_waited_when_it_was_asked_and_need_no_less_are_refused_at_once()
     quota.follow(&QuotaOrders { term: 1, ..QuotaOrders::default() }).unwrap();
     let requests = (0..50).map(|_| quota.admit(&access, estimate(100)));
     let operator = async {
-        let (number, _) = asked(&quota).await;
+        let (number, _) = next_ask(&quota).await;
         empty(&quota, number);
     };
     let (refused, ()) = tokio::join!(futures::future::join_all(requests), operator);
@@ -157,7 +157,7 @@ async fn all_who_waited_when_it_was_asked_and_need_no_less_are_refused_at_once()
     assert_eq!(all, 50, "{:?}", refused.last());
     // Whoever comes later may find that something was given back.
     let operator = async {
-        asked(&quota).await;
+        next_ask(&quota).await;
         grant(&quota, 1_000);
     };
     let (later, ()) = tokio::join!(quota.admit(&access, estimate(100)), operator);
@@ -199,15 +199,15 @@ async fn a_stream_pays_ahead_and_ends_after_the_last_token_that_is_paid() {
     assert!(ticket.has_written(2 * AHEAD));
     assert!(!ticket.has_written(2 * AHEAD + 1));
     let (paid, ()) = tokio::join!(ticket.pay(2 * AHEAD + 1), async {
-        asked(&quota).await;
+        next_ask(&quota).await;
         grant(&quota, 100 + 3 * AHEAD);
     });
     assert_eq!((paid, ticket.paid()), (Ok(()), 3 * AHEAD));
     let (paid, ()) = tokio::join!(ticket.pay(3 * AHEAD + 1), async {
         // Less and less is asked for, so that nothing is left over.
         for lacking in [AHEAD, AHEAD / 8, 4] {
-            let (number, asked) = asked(&quota).await;
-            assert_eq!(asked, lacking);
+            let (number, amount) = next_ask(&quota).await;
+            assert_eq!(amount, lacking);
             empty(&quota, number);
         }
     });
@@ -226,7 +226,7 @@ async fn a_stream_that_may_finish_is_counted_beyond_its_budget() {
     assert!(!ticket.has_written(AHEAD + 1));
     let (paid, ()) = tokio::join!(ticket.pay(AHEAD + 1), async {
         for _ in 0..3 {
-            let (number, _) = asked(&quota).await;
+            let (number, _) = next_ask(&quota).await;
             empty(&quota, number);
         }
     });
@@ -370,7 +370,7 @@ async fn with_an_exhausted_budget_that_allows_it_requests_run_on_idle_capacity_a
     let (ticket, ()) = tokio::join!(quota.admit(&access, estimate(100)), async {
         // For all of it, and for its beginning.
         for _ in 0..2 {
-            let (number, _) = asked(&quota).await;
+            let (number, _) = next_ask(&quota).await;
             empty(&quota, number);
         }
     });
@@ -395,7 +395,7 @@ async fn what_runs_on_idle_capacity_counts_for_limits_though_no_engine_says_how_
     permits(&quota, ShareKind::InputTokens, 1_000);
     let (ticket, ()) = tokio::join!(quota.admit(&access, estimate(600)), async {
         for _ in 0..2 {
-            let (number, _) = asked(&quota).await;
+            let (number, _) = next_ask(&quota).await;
             empty(&quota, number);
         }
     });
@@ -416,7 +416,7 @@ async fn an_answer_is_not_free_because_it_may_be_longer_than_what_is_left() {
         grant(&quota, 1_000);
         let long = QuotaEstimate { output: 50_000, ..estimate(100) };
         let (ticket, ()) = tokio::join!(quota.admit(&access, long), async {
-            let (number, lacking) = asked(&quota).await;
+            let (number, lacking) = next_ask(&quota).await;
             assert_eq!(lacking, 50_100 - 1_000);
             empty(&quota, number);
         });
@@ -493,13 +493,13 @@ async fn what_all_have_spent_is_told_until_the_period_is_over() {
     let seconds = |at: u64| SystemTime::UNIX_EPOCH + Duration::from_secs(at);
     let spent = |at| quota.describe(&access, seconds(at))["budgets"][0]["spent"].clone();
     assert_eq!(spent(1_799_000_000), Value::Null, "nobody has said so");
-    let told = SpentBudget {
+    let spending = SpentBudget {
         budget_scope: "ml/team".to_owned(),
         budget: "month".to_owned(),
         spent: Some(WideAmount { high: 0, low: 4_000 }),
         resets_at_ms: Some(1_800_000_000_000),
     };
-    let orders = QuotaOrders { term: 1, spent: vec![told], ..QuotaOrders::default() };
+    let orders = QuotaOrders { term: 1, spent: vec![spending], ..QuotaOrders::default() };
     quota.follow(&orders).unwrap();
     assert_eq!(spent(1_799_000_000), "4000");
     let budget = quota.describe(&access, seconds(1_799_000_000))["budgets"][0].clone();

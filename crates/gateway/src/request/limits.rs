@@ -145,7 +145,7 @@ mod tests {
     use super::*;
     use flyball_core::units::Micros;
 
-    fn said(dialect: Dialect, left: &QuotaLeft) -> Vec<(String, String)> {
+    fn limit_headers(dialect: Dialect, left: &QuotaLeft) -> Vec<(String, String)> {
         let mut map = HeaderMap::new();
         headers(&mut map, left, dialect);
         let pair = |(name, value): (&HeaderName, &HeaderValue)| {
@@ -167,7 +167,7 @@ mod tests {
             output_tokens: None,
             concurrency: left(8, 3, 0),
         };
-        let names = said(Dialect::OpenAi, &all);
+        let names = limit_headers(Dialect::OpenAi, &all);
         let value =
             |name: &str| names.iter().find(|(one, _)| one == name).map(|(_, value)| value.as_str());
         assert_eq!(value("x-ratelimit-limit-requests"), Some("600"));
@@ -178,10 +178,11 @@ mod tests {
         let policy = r#""requests";q=600;w=60, "concurrency";q=8;qu="concurrent-requests""#;
         assert_eq!(value("ratelimit-policy"), Some(policy));
         assert_eq!(value("ratelimit"), Some(r#""requests";r=41;t=60, "concurrency";r=3"#));
-        let names: Vec<_> = said(Dialect::Anthropic, &all).into_iter().map(|one| one.0).collect();
+        let names: Vec<_> =
+            limit_headers(Dialect::Anthropic, &all).into_iter().map(|one| one.0).collect();
         assert!(names.contains(&"anthropic-ratelimit-input-tokens-remaining".to_owned()));
         assert!(!names.iter().any(|name| name.contains("output") || name.starts_with("x-")));
         assert_eq!(span(Duration::from_millis(250)), "250ms");
-        assert_eq!(said(Dialect::OpenAi, &QuotaLeft::default()), []);
+        assert_eq!(limit_headers(Dialect::OpenAi, &QuotaLeft::default()), []);
     }
 }

@@ -157,7 +157,7 @@ async fn answered(
         return Err(aimed.refuse(problem));
     }
     let find = |key| forward.cache.find(&key, &job.headers, forward.shared.now());
-    if let Some(answer) = job.kept.and_then(find) {
+    if let Some(answer) = job.cache_key.and_then(find) {
         return Ok(aimed.repeat(&answer).map(Payload::whole));
     }
     let granted = aimed.grant(&job).await?;
@@ -189,5 +189,22 @@ fn rate_headers(headers: &mut HeaderMap, left: Left) {
     let reset = format!("{}ms", left.reset.as_millis());
     if let Ok(reset) = HeaderValue::from_str(&reset) {
         headers.insert("x-ratelimit-reset-requests", reset);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Bytes of what this gives.
+    const fn size<A, B, C, F: Future>(_: &impl FnOnce(A, B, C) -> F) -> usize {
+        size_of::<F>()
+    }
+
+    /// A connection has room for it as long as it is open, and ten thousand streams are ten thousand connections.
+    #[test]
+    fn a_connection_does_not_carry_what_asking_engines_takes() {
+        let size = size(&answer);
+        assert!(size <= 6 << 10, "{size} bytes");
     }
 }

@@ -32,16 +32,18 @@ pub(super) async fn turn(
     if call {
         worker.shared.listener.wake(job.model.name());
     }
+    // In boxes: what is needed to ask engines is 13 KB, which every connection would have room for and every call would
+    // copy, from here up to the connection.
     match entered {
         Entered::Now(turn) => {
-            let answer = forward(worker, job, granted.admit(turn)).await?;
+            let answer = Box::pin(forward(worker, job, granted.admit(turn))).await?;
             Ok(answer.map(Payload::relay))
         }
         Entered::Waits(line) if line.held && job.scanned.stream => {
             Ok(Held::answer(worker, line, job, granted).map(Payload::held))
         }
         Entered::Waits(line) => {
-            let answer = wait(worker, line, job, granted).await?;
+            let answer = Box::pin(wait(worker, line, job, granted)).await?;
             Ok(answer.map(Payload::relay))
         }
     }
@@ -76,16 +78,16 @@ fn ask(live: &Live, job: &Job, granted: &Granted) -> Ask {
         class,
         prompt: job.model.prompt_of(&job.scanned, live.policy(job.model.name())),
         most_output: job.scanned.max_tokens,
-        wait: wanted_wait(&job.headers).map_or(queue, |wanted| wanted.min(queue)),
+        wait: requested_wait(&job.headers).map_or(queue, |requested| requested.min(queue)),
         hold: live.again.is_some().then_some(hold),
         again: live.again.unwrap_or(Duration::MAX),
         most_waiting: live.limits.queued,
     }
 }
 
-fn wanted_wait(headers: &HeaderMap) -> Option<Duration> {
-    let said = WAIT.iter().find_map(|name| headers.get(name))?;
-    Some(Duration::from_millis(said.to_str().ok()?.parse().ok()?))
+fn requested_wait(headers: &HeaderMap) -> Option<Duration> {
+    let header = WAIT.iter().find_map(|name| headers.get(name))?;
+    Some(Duration::from_millis(header.to_str().ok()?.parse().ok()?))
 }
 
 #[cfg(test)]
@@ -100,9 +102,9 @@ mod tests {
     #[test]
     fn a_wait_is_read_in_both_spellings() {
         for name in &WAIT {
-            assert_eq!(wanted_wait(&with(name, "250")), Some(Duration::from_millis(250)));
+            assert_eq!(requested_wait(&with(name, "250")), Some(Duration::from_millis(250)));
         }
-        assert_eq!(wanted_wait(&with(&WAIT[0], "soon")), None);
-        assert_eq!(wanted_wait(&HeaderMap::new()), None);
+        assert_eq!(requested_wait(&with(&WAIT[0], "soon")), None);
+        assert_eq!(requested_wait(&HeaderMap::new()), None);
     }
 }

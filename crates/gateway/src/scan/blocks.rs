@@ -34,10 +34,10 @@ impl Blocks {
     pub(super) fn feed(&mut self, part: usize, mut bytes: &[u8]) {
         let hashes = &mut self.parts[part].hashes;
         if self.carried > 0 {
-            let wanted = (BLOCK_BYTES - self.carried).min(bytes.len());
-            self.carry[self.carried..self.carried + wanted].copy_from_slice(&bytes[..wanted]);
-            self.carried += wanted;
-            bytes = &bytes[wanted..];
+            let missing = (BLOCK_BYTES - self.carried).min(bytes.len());
+            self.carry[self.carried..self.carried + missing].copy_from_slice(&bytes[..missing]);
+            self.carried += missing;
+            bytes = &bytes[missing..];
             if self.carried < BLOCK_BYTES {
                 return;
             }

@@ -106,14 +106,14 @@ impl Guarded {
 
     /// The refusal of a value that is none of its kind.
     pub(super) const fn wrong(self) -> ScanError {
-        let wanted = match self {
+        let expected = match self {
             Self::Model => "a string that is neither empty nor overlong",
             Self::Stream => "true or false",
             Self::StreamOptions => "a short object whose `include_usage` is true or false",
             Self::CacheSalt => "a string that is not overlong",
             _ => "a whole number, 0 or greater, written in digits",
         };
-        ScanError::Wrong { key: self.name(), wanted }
+        ScanError::Wrong { key: self.name(), expected }
     }
 }
 
@@ -159,7 +159,7 @@ impl BodyFields {
             Guarded::CacheSalt => self.cache_salt = serde_json::from_slice(raw).map_err(wrong)?,
             Guarded::N | Guarded::BestOf => {
                 let answers = digits(raw).ok_or_else(|| key.wrong())?;
-                self.answers = Some(self.answers.map_or(answers, |said| said.max(answers)));
+                self.answers = Some(self.answers.map_or(answers, |before| before.max(answers)));
             }
             _ => {}
         }
@@ -177,7 +177,7 @@ impl BodyFields {
             // What is no number says nothing here: some engines take it, and none takes it for 0.
             Guarded::Temperature => {
                 let number = serde_json::from_slice(raw);
-                self.greedy = whole && number.is_ok_and(|said: f64| said == 0.0);
+                self.greedy = whole && number.is_ok_and(|value: f64| value == 0.0);
             }
             Guarded::Seed => self.seeded = true,
             Guarded::ServiceTier => {

@@ -148,12 +148,12 @@ pub enum ScanError {
         at: usize,
     },
     /// A guarded key has a value of the wrong kind or beyond its limit.
-    #[error("`{key}` must be {wanted}")]
+    #[error("`{key}` must be {expected}")]
     Wrong {
         /// Which.
         key: &'static str,
         /// What it must be.
-        wanted: &'static str,
+        expected: &'static str,
     },
     /// A key stands that steers the engine, and its model does not pass it on.
     #[error(

@@ -92,7 +92,7 @@ fn value() -> impl Strategy<Value = Value> {
         2 => (0_u64..1000).prop_map(Value::from),
         1 => any::<bool>().prop_map(Value::from),
         1 => "[a-z/]{1,20}".prop_map(Value::from),
-        1 => any::<bool>().prop_map(|said| serde_json::json!({ "include_usage": said })),
+        1 => any::<bool>().prop_map(|stated| serde_json::json!({ "include_usage": stated })),
     ]
 }
 
@@ -137,8 +137,9 @@ fn agrees(scanned: &Scanned, json: &Value) -> Result<(), TestCaseError> {
     prop_assert_eq!(scanned.answers, number("n").max(number("best_of")));
     let temperature = json.get("temperature").and_then(Value::as_f64);
     prop_assert_eq!(scanned.greedy, temperature == Some(0.0));
-    let said = STEERING.into_iter().find(|key| json.get(*key).is_some_and(|said| !said.is_null()));
-    prop_assert_eq!(scanned.steers.beyond(&[]), said);
+    let steering =
+        STEERING.into_iter().find(|key| json.get(*key).is_some_and(|steering| !steering.is_null()));
+    prop_assert_eq!(scanned.steers.beyond(&[]), steering);
     Ok(())
 }
 
@@ -215,13 +216,13 @@ proptest! {
     #[test]
     fn a_longer_conversation_begins_with_the_shorter(
         messages in vec(text(), 1..30),
-        kept in any::<usize>(),
+        count in any::<usize>(),
     ) {
         let body = |messages: &[String]| {
             serde_json::json!({ "model": "m", "tools": ["t"], "messages": messages }).to_string()
         };
         let long = scan(Surface::Chat, body(&messages).as_bytes()).unwrap();
-        let short = scan(Surface::Chat, body(&messages[..kept % messages.len()]).as_bytes());
+        let short = scan(Surface::Chat, body(&messages[..count % messages.len()]).as_bytes());
         prop_assert!(long.prefixes.starts_with(&short.unwrap().prefixes));
     }
 }

@@ -32,7 +32,7 @@ pub struct Scanner {
     value_begins: usize,
     /// The guarded value that is being read; at most `value_bytes` and its quotes.
     value: Vec<u8>,
-    said: BodyFields,
+    fields: BodyFields,
     prompt_bytes: u64,
     /// Brackets that open an array, in the prompts of a completion.
     arrays: u64,
@@ -61,7 +61,7 @@ impl Scanner {
             open: 0,
             value_begins: 0,
             value: Vec::new(),
-            said: BodyFields::default(),
+            fields: BodyFields::default(),
             prompt_bytes: 0,
             arrays: 0,
             media: Media::default(),
@@ -99,7 +99,7 @@ impl Scanner {
         }
         let plain = !self.shaped;
         let surface = self.surface;
-        let scanned = self.said.into_scanned(surface, self.open, self.prompt_bytes, plain)?;
+        let scanned = self.fields.into_scanned(surface, self.open, self.prompt_bytes, plain)?;
         let Found { count: media, bytes: media_bytes, .. } = self.found;
         Ok((Scanned { prompts, media, media_bytes, ..scanned }, self.blocks))
     }
@@ -211,10 +211,10 @@ impl Scanner {
     }
 
     fn steering_key(&mut self, place: usize) -> Result<Sink, ScanError> {
-        if self.steering.says(place) {
+        if self.steering.has(place) {
             return Err(ScanError::Twice { key: STEERING[place] });
         }
-        self.steering.say(place);
+        self.steering.add(place);
         // A priority is no part of what is answered; the others might be.
         self.shaped |= STEERING[place] != "priority";
         Ok(Sink::Steers(place))
@@ -282,18 +282,18 @@ impl Scanner {
         match self.sink {
             Sink::Nothing => {}
             Sink::Value(key) => {
-                self.said.take(key, &self.value, self.value_begins..end)?;
+                self.fields.take(key, &self.value, self.value_begins..end)?;
                 self.value.clear();
             }
             Sink::Loose(key) => {
                 let whole = end - self.value_begins == self.value.len();
-                self.said.take_loosely(key, &self.value, whole);
+                self.fields.take_loosely(key, &self.value, whole);
                 self.value.clear();
             }
             Sink::Steers(place) => {
                 // `null` says nothing.
                 if self.value != b"null" {
-                    self.said.steers.say(place);
+                    self.fields.steers.add(place);
                 }
                 self.value.clear();
             }
@@ -383,9 +383,9 @@ struct Name {
 
 impl Name {
     fn extend(&mut self, more: &[u8]) {
-        let kept = self.len.min(KEY_BYTES);
-        let taken = more.len().min(KEY_BYTES - kept);
-        self.bytes[kept..kept + taken].copy_from_slice(&more[..taken]);
+        let length = self.len.min(KEY_BYTES);
+        let taken = more.len().min(KEY_BYTES - length);
+        self.bytes[length..length + taken].copy_from_slice(&more[..taken]);
         self.len += more.len();
     }
 

@@ -38,15 +38,15 @@ impl Steers {
         if self.0 == 0 {
             return None;
         }
-        let said = STEERING.into_iter().enumerate().filter(|(place, _)| self.0 & 1 << place != 0);
-        said.map(|(_, key)| key).find(|key| !allowed.iter().any(|one| one == key))
+        let stated = STEERING.into_iter().enumerate().filter(|(place, _)| self.0 & 1 << place != 0);
+        stated.map(|(_, key)| key).find(|key| !allowed.iter().any(|one| one == key))
     }
 
-    pub(super) const fn say(&mut self, place: usize) {
+    pub(super) const fn add(&mut self, place: usize) {
         self.0 |= 1 << place;
     }
 
-    pub(super) const fn says(self, place: usize) -> bool {
+    pub(super) const fn has(self, place: usize) -> bool {
         self.0 & 1 << place != 0
     }
 }

@@ -121,7 +121,7 @@ fn null_says_nothing() {
 
 #[test]
 fn only_a_temperature_that_is_the_number_0_is_greedy() {
-    for (said, greedy) in [
+    for (text, greedy) in [
         ("0", true),
         ("0.0", true),
         ("-0", true),
@@ -133,9 +133,9 @@ fn only_a_temperature_that_is_the_number_0_is_greedy() {
         ("false", false),
         ("[0]", false),
     ] {
-        let body = format!(r#"{{"model":"m","temperature":{said},"seed":{said}}}"#);
+        let body = format!(r#"{{"model":"m","temperature":{text},"seed":{text}}}"#);
         let scanned = scan(&body).unwrap();
-        assert_eq!((scanned.greedy, scanned.seeded), (greedy, said != "null"), "{said}");
+        assert_eq!((scanned.greedy, scanned.seeded), (greedy, text != "null"), "{text}");
     }
     assert!(!scan(r#"{"model":"m"}"#).unwrap().greedy);
     let nearly = format!(r#"{{"model":"m","temperature":0.{}1}}"#, "0".repeat(600));

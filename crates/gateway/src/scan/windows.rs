@@ -229,12 +229,12 @@ mod tests {
             first: bool,
         ) {
             let mut escaped = first;
-            let mut wanted = 0;
+            let mut expected = 0;
             for place in 0..64 {
-                wanted |= u64::from(escaped) << place;
+                expected |= u64::from(escaped) << place;
                 escaped = !escaped && backslashes >> place & 1 == 1;
             }
-            prop_assert_eq!(escapes(backslashes, first), (wanted, escaped));
+            prop_assert_eq!(escapes(backslashes, first), (expected, escaped));
         }
     }
 }

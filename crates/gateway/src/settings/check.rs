@@ -109,8 +109,8 @@ pub(super) fn warnings(settings: &GatewaySettingsFile) -> Vec<String> {
 }
 
 fn places_of(index: usize, model: &ModelSettings) -> Option<SettingProblem> {
-    let said = [!model.endpoints.is_empty(), model.service.is_some(), model.pool.is_some()];
-    let count = said.into_iter().filter(|said| *said).count();
+    let places = [!model.endpoints.is_empty(), model.service.is_some(), model.pool.is_some()];
+    let count = places.into_iter().filter(|places| *places).count();
     if count == 1 {
         return None;
     }

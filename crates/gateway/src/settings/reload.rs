@@ -12,7 +12,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::signal::unix::{SignalKind, signal};
 
 /// Between two looks.
-const LOOK: Duration = Duration::from_secs(1);
+const TICK: Duration = Duration::from_secs(1);
 
 /// What became of the last change of the file.
 #[derive(Clone, Debug, PartialEq)]
@@ -108,8 +108,8 @@ pub async fn watch(
     let mut hangup = signal(SignalKind::hangup()).ok();
     loop {
         tokio::select! {
-            () = tokio::time::sleep(LOOK) => {}
-            () = asked(hangup.as_mut()) => {}
+            () = tokio::time::sleep(TICK) => {}
+            () = hangup_received(hangup.as_mut()) => {}
         }
         let change = watched.check(SystemTime::now());
         let reload = watched.reload();
@@ -152,7 +152,7 @@ impl Reload {
     }
 }
 
-async fn asked(hangup: Option<&mut tokio::signal::unix::Signal>) {
+async fn hangup_received(hangup: Option<&mut tokio::signal::unix::Signal>) {
     match hangup {
         Some(hangup) => {
             hangup.recv().await;

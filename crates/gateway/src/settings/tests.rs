@@ -95,8 +95,8 @@ fn a_door_is_open_only_if_somebody_says_so() {
     let open = GatewaySettingsFile::parse(&format!("open = true\n{listen}{MODEL}")).unwrap();
     assert!(open.warnings()[0].contains("every client"), "{:?}", open.warnings());
     let admin = format!("admin = \"0.0.0.0:9090\"\n{MODEL}[admin_clients]\nopen = true\n");
-    let told = GatewaySettingsFile::parse(&admin).unwrap().warnings();
-    assert!(told[0].contains("read the settings"), "{told:?}");
+    let warnings = GatewaySettingsFile::parse(&admin).unwrap().warnings();
+    assert!(warnings[0].contains("read the settings"), "{warnings:?}");
     for loopback in ["127.0.0.1:80", "127.9.9.9:80", "[::1]:80"] {
         assert!(GatewaySettingsFile::parse(&format!("listen = \"{loopback}\"\n{MODEL}")).is_ok());
     }

@@ -11,7 +11,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 /// Between two looks at settings and engines, which report as often, and two reports.
-const LOOK: Duration = Duration::from_millis(500);
+const TICK: Duration = Duration::from_millis(500);
 
 /// Something that happened to a request.
 #[derive(Debug)]
@@ -59,12 +59,12 @@ impl Desk {
 
     /// Works until nobody can send any more.
     pub(super) fn run(mut self, messages: &Receiver<Message>) {
-        let mut looked = None::<Instant>;
+        let mut updated = None::<Instant>;
         loop {
-            let message = messages.recv_timeout(LOOK);
-            if looked.is_none_or(|at| at.elapsed() >= LOOK) || self.is_old() {
-                self.look();
-                looked = Some(Instant::now());
+            let message = messages.recv_timeout(TICK);
+            if updated.is_none_or(|at| at.elapsed() >= TICK) || self.is_old() {
+                self.update();
+                updated = Some(Instant::now());
             }
             match message {
                 Ok(message) => self.take(&message),
@@ -96,16 +96,16 @@ impl Desk {
     }
 
     /// Follows settings and engines, and writes down how things stand.
-    pub(super) fn look(&mut self) {
-        let wanted = self.known.wanted.load_full();
+    pub(super) fn update(&mut self) {
+        let scored = self.known.scored.load_full();
         self.fleet = self.known.fleet.load_full();
         // A trial with other policies is another trial.
-        self.trials.retain(|model, running| wanted.get(model) == Some(&running.line));
-        for (model, line) in wanted.iter() {
+        self.trials.retain(|model, running| scored.get(model) == Some(&running.line));
+        for (model, line) in scored.iter() {
             let running =
                 self.trials.entry(Arc::clone(model)).or_insert_with(|| Running::new(line));
             if let Some(model) = self.fleet.model(model) {
-                running.look_at(model);
+                running.update(model);
             }
         }
         let judged = self.trials.iter().map(|(model, one)| (Arc::clone(model), one.trial.judge()));
@@ -125,7 +125,7 @@ impl Running {
         Self { line: Arc::clone(line), trial, listed: Vec::new() }
     }
 
-    fn look_at(&mut self, model: &FleetModel) {
+    fn update(&mut self, model: &FleetModel) {
         let listed = model.endpoints.iter().map(|e| Listed { key: e.key, open: e.is_open() });
         let listed: Vec<Listed> = listed.collect();
         if listed != self.listed {

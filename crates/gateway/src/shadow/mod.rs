@@ -3,7 +3,7 @@
 //!
 //! The data plane tells it when requests arrive, when their first token comes and when they end, only
 //! of models whose settings list `shadow`; nobody waits for it, and what finds its queue full is
-//! counted and left out. The thread hands all of it to a [`Trial`](flyball_routing::shadow::Trial),
+//! counted and left out. The thread hands all of it to a `Trial`,
 //! which does the thinking, and keeps what that says for the metrics and for `/shadow`.
 //!
 //! Memory: at most [`SHADOWED_MODELS`] models at 59 MiB each (see `flyball_routing::shadow`), and a queue of
@@ -51,13 +51,13 @@ pub struct Shadows {
 #[derive(Debug)]
 struct Known {
     /// Models that are scored.
-    wanted: ArcSwap<Wanted>,
+    scored: ArcSwap<ScoredModels>,
     fleet: ArcSwap<Fleet>,
     reports: Mutex<BTreeMap<Arc<str>, ShadowReport>>,
     dropped: AtomicU64,
 }
 
-type Wanted = BTreeMap<Arc<str>, Arc<Line>>;
+type ScoredModels = BTreeMap<Arc<str>, Arc<Line>>;
 
 /// How a model is scored.
 #[derive(Debug, PartialEq, Eq)]
@@ -78,7 +78,7 @@ impl Shadows {
     /// For these settings; the thread begins when a model wants it.
     pub(crate) fn new(settings: &GatewaySettingsFile) -> Self {
         let known = Known {
-            wanted: ArcSwap::default(),
+            scored: ArcSwap::default(),
             fleet: ArcSwap::default(),
             reports: Mutex::default(),
             dropped: AtomicU64::new(0),
@@ -96,14 +96,14 @@ impl Shadows {
             live: model.policy.into(),
             others: model.shadow.iter().map(|policy| (*policy).into()).collect(),
         };
-        let wanted: Wanted = shadowed
+        let scored: ScoredModels = shadowed
             .take(SHADOWED_MODELS)
             .map(|model| (model.name.as_str().into(), Arc::new(line(model))))
             .collect();
-        if !wanted.is_empty() && self.queue.get().is_none() {
+        if !scored.is_empty() && self.queue.get().is_none() {
             self.start();
         }
-        self.known.wanted.store(Arc::new(wanted));
+        self.known.scored.store(Arc::new(scored));
     }
 
     /// These engines are there now.
@@ -119,8 +119,8 @@ impl Shadows {
         engine: u64,
     ) -> Option<Followed> {
         // Nearly always empty.
-        let wanted = self.known.wanted.load();
-        if wanted.is_empty() || !wanted.contains_key(model) {
+        let scored = self.known.scored.load();
+        if scored.is_empty() || !scored.contains_key(model) {
             return None;
         }
         let (shadows, number) = (Arc::clone(self), self.next.fetch_add(1, Relaxed));
@@ -134,7 +134,7 @@ impl Shadows {
             key: arrival.key,
             engine,
         };
-        followed.tell(what).then_some(followed)
+        followed.send(what).then_some(followed)
     }
 
     fn send(&self, message: Message) -> bool {
@@ -161,15 +161,15 @@ impl Shadows {
 impl Followed {
     /// Its first token came.
     pub(crate) fn first(&self) {
-        self.tell(What::First);
+        self.send(What::First);
     }
 
     /// It is over, with so many tokens if it got all of its answer.
     pub(crate) fn end(&self, output: Option<u64>) {
-        self.tell(What::End { output });
+        self.send(What::End { output });
     }
 
-    fn tell(&self, what: What) -> bool {
+    fn send(&self, what: What) -> bool {
         let Self { shadows, model, number } = self;
         let (at, model) = (Instant::now(), Arc::clone(model));
         shadows.send(Message { at, model, number: *number, what })

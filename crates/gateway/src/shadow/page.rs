@@ -11,7 +11,7 @@ impl Shadows {
     /// All reports as JSON. What is not known yet is `null`.
     pub fn json(&self) -> String {
         let models: Vec<Value> =
-            self.known.reports().iter().map(|(model, report)| told(model, report)).collect();
+            self.known.reports().iter().map(|(model, report)| entry(model, report)).collect();
         let value = json!({ "models": models, "dropped": self.dropped() });
         format!("{value:#}\n")
     }
@@ -22,7 +22,7 @@ impl Shadows {
     }
 }
 
-fn told(model: &str, report: &ShadowReport) -> Value {
+fn entry(model: &str, report: &ShadowReport) -> Value {
     let scored = report.requests > 0;
     let policy = |one: &ShadowStatus| {
         json!({

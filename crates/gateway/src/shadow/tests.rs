@@ -41,7 +41,7 @@ fn arrival(prefixes: &[u64], key: u64) -> ShadowArrival<'_> {
 /// The desk of these shadows, which is given what a thread would get.
 fn desk(shadows: &Shadows, began: Instant) -> Desk {
     let mut desk = Desk::new(Arc::clone(&shadows.known), began);
-    desk.look();
+    desk.update();
     desk
 }
 
@@ -69,7 +69,7 @@ fn live(desk: &mut Desk, fleet: &Fleet, began: Instant) {
             desk.take(&Message { at, model: Arc::clone(&model), number, what });
         }
     }
-    desk.look();
+    desk.update();
 }
 
 #[test]
@@ -92,12 +92,12 @@ fn a_report_is_told_as_json_and_as_metrics() {
     let mut desk = {
         // Settings of a model that is scored, without the thread that they would start.
         let line = Line { live: RoutingPolicy::RoundRobin, others: vec![RoutingPolicy::Prefix] };
-        shadows.known.wanted.store(Arc::new([("m".into(), Arc::new(line))].into()));
+        shadows.known.scored.store(Arc::new([("m".into(), Arc::new(line))].into()));
         desk(&shadows, began)
     };
     let fleet = fleet(&["m"], 7);
     shadows.list(&fleet);
-    desk.look();
+    desk.update();
     let early: serde_json::Value = serde_json::from_str(&shadows.json()).unwrap();
     assert_eq!(early["models"][0]["live"], "round-robin");
     assert_eq!(early["models"][0]["policies"][1]["regretSeconds"], serde_json::Value::Null);
@@ -128,7 +128,7 @@ fn other_policies_are_another_trial_and_the_same_ones_are_not() {
     let began = Instant::now();
     let want = |live| {
         let line = Line { live, others: vec![RoutingPolicy::LeastLoad] };
-        shadows.known.wanted.store(Arc::new([("m".into(), Arc::new(line))].into()));
+        shadows.known.scored.store(Arc::new([("m".into(), Arc::new(line))].into()));
     };
     want(RoutingPolicy::Prefix);
     let fleet = fleet(&["m"], 3);
@@ -138,10 +138,10 @@ fn other_policies_are_another_trial_and_the_same_ones_are_not() {
     let scored = || shadows.known.reports().values().map(|report| report.requests).sum::<u64>();
     assert!(scored() > 500);
     want(RoutingPolicy::Prefix);
-    desk.look();
+    desk.update();
     assert!(scored() > 500);
     want(RoutingPolicy::RoundRobin);
-    desk.look();
+    desk.update();
     assert_eq!(scored(), 0);
 }
 
@@ -151,7 +151,7 @@ fn what_finds_the_queue_full_is_counted_and_nobody_waits() {
     let (sender, _receiver) = sync_channel(1);
     shadows.queue.set(sender).unwrap();
     let line = Line { live: RoutingPolicy::Prefix, others: vec![RoutingPolicy::LeastLoad] };
-    shadows.known.wanted.store(Arc::new([("m".into(), Arc::new(line))].into()));
+    shadows.known.scored.store(Arc::new([("m".into(), Arc::new(line))].into()));
     let model: Arc<str> = "m".into();
     assert!(shadows.arrived(&model, &arrival(&[1], 1), 5).is_some());
     assert!(shadows.arrived(&model, &arrival(&[1], 2), 5).is_none());

@@ -18,10 +18,10 @@ pub fn usage_of(piece: &[u8]) -> Option<Usage> {
         return Some(usage);
     }
     // The whole answer says which `usage` is its own; of a mere end the last one is taken.
-    let whole = may_be_whole.then(|| Told::read(piece)).flatten();
+    let whole = may_be_whole.then(|| EventFields::read(piece)).flatten();
     let mut counts = Counts::default();
     match whole {
-        Some(told) => counts.add(told.counts()?),
+        Some(fields) => counts.add(fields.counts()?),
         None => counts.add(last_usage(piece)?),
     }
     counts.usage()
@@ -42,7 +42,7 @@ fn outermost(whole: &[u8]) -> Option<Usage> {
 
 /// What matters of an event's JSON. Whatever else stands there is passed over.
 #[derive(Debug, Deserialize)]
-pub(super) struct Told<'a> {
+pub(super) struct EventFields<'a> {
     #[serde(borrow, default, rename = "type")]
     pub kind: Option<Cow<'a, str>>,
     #[serde(borrow, default)]
@@ -59,7 +59,7 @@ pub(super) struct Told<'a> {
     error: Option<IgnoredAny>,
 }
 
-impl<'a> Told<'a> {
+impl<'a> EventFields<'a> {
     pub(super) fn read(json: &'a [u8]) -> Option<Self> {
         serde_json::from_slice(json).ok()
     }
@@ -70,8 +70,8 @@ impl<'a> Told<'a> {
     }
 
     pub(super) fn is_error(&self) -> bool {
-        let says = |text: &Option<Cow<'_, str>>| text.as_deref() == Some("error");
-        self.error.is_some() || says(&self.kind) || says(&self.object)
+        let is_error = |text: &Option<Cow<'_, str>>| text.as_deref() == Some("error");
+        self.error.is_some() || is_error(&self.kind) || is_error(&self.object)
     }
 }
 
@@ -161,8 +161,8 @@ pub(super) fn last_usage(text: &[u8]) -> Option<Counts> {
         }
         places.push(at);
     }
-    let told = |counts: &Counts| counts.usage().is_some();
-    places.into_iter().rev().filter_map(read).find(told)
+    let has_usage = |counts: &Counts| counts.usage().is_some();
+    places.into_iter().rev().filter_map(read).find(has_usage)
 }
 
 static USAGE: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(br#""usage""#));

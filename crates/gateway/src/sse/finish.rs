@@ -79,7 +79,7 @@ pub(super) struct Ending {
 
 impl Ending {
     /// Why the answer ends, if this event says so.
-    pub(super) fn look(&mut self, surface: Surface, json: &[u8]) -> Option<Finish> {
+    pub(super) fn read(&mut self, surface: Surface, json: &[u8]) -> Option<Finish> {
         let key = key(surface)?;
         let place = json.len().wrapping_sub(self.from_end);
         if json.get(place..).is_some_and(|rest| rest.starts_with(key.needle()))
@@ -156,7 +156,7 @@ mod tests {
             (r#"{"finish_reason":"sto"#, None),
             ("", None),
         ] {
-            assert_eq!(ending.look(Surface::Chat, event(json)), expected, "{json}");
+            assert_eq!(ending.read(Surface::Chat, event(json)), expected, "{json}");
         }
     }
 

@@ -2,7 +2,7 @@
 
 /// The bytes kept of one line. Ten thousand streams that each hold as much are 640 MB, but engines
 /// send a line whole, and only what is cut in two is kept.
-const KEPT_BYTES: usize = 64 << 10;
+const LINE_BYTES: usize = 64 << 10;
 /// Of those, the bytes at the line's beginning: its field and its `type` stand there, its `usage`
 /// at the end.
 const HEAD_BYTES: usize = 1 << 10;
@@ -22,11 +22,11 @@ impl PartialLine {
     }
 
     pub(super) fn push(&mut self, mut more: &[u8]) {
-        if self.bytes.len() + more.len() > KEPT_BYTES {
+        if self.bytes.len() + more.len() > LINE_BYTES {
             self.cut = true;
             let head = HEAD_BYTES.saturating_sub(self.bytes.len()).min(more.len());
             self.bytes.extend_from_slice(&more[..head]);
-            let room = KEPT_BYTES - HEAD_BYTES;
+            let room = LINE_BYTES - HEAD_BYTES;
             more = &more[head.max(more.len().saturating_sub(room))..];
             // At most half of the room is moved, so that small pieces do not move all of it often.
             let stay = (room - more.len()).min(room / 2).min(self.bytes.len() - HEAD_BYTES);
@@ -62,27 +62,27 @@ mod tests {
     fn the_beginning_and_the_end_of_a_long_line_stay() {
         for step in [1, 7, 1000, 40_000, 100_000, 300_000] {
             let line: Vec<u8> = (0..300_000_u32).map(|n| (n % 251) as u8).collect();
-            let mut kept = PartialLine::new();
+            let mut partial = PartialLine::new();
             for piece in line.chunks(step) {
-                kept.push(piece);
-                assert!(kept.bytes().len() <= KEPT_BYTES);
+                partial.push(piece);
+                assert!(partial.bytes().len() <= LINE_BYTES);
             }
-            assert!(kept.is_cut());
-            assert_eq!(kept.bytes()[..HEAD_BYTES], line[..HEAD_BYTES]);
-            let tail = (KEPT_BYTES - HEAD_BYTES) / 2;
-            assert!(kept.bytes().len() >= HEAD_BYTES + tail, "{step}");
-            assert!(kept.bytes().ends_with(&line[line.len() - tail..]), "{step}");
+            assert!(partial.is_cut());
+            assert_eq!(partial.bytes()[..HEAD_BYTES], line[..HEAD_BYTES]);
+            let tail = (LINE_BYTES - HEAD_BYTES) / 2;
+            assert!(partial.bytes().len() >= HEAD_BYTES + tail, "{step}");
+            assert!(partial.bytes().ends_with(&line[line.len() - tail..]), "{step}");
         }
     }
 
     #[test]
     fn a_short_line_stays_whole() {
-        let mut kept = PartialLine::new();
-        kept.push(b"data: ");
-        kept.push(&[b'x'; KEPT_BYTES - 6]);
-        assert!(!kept.is_cut());
-        assert_eq!(kept.bytes().len(), KEPT_BYTES);
-        kept.clear();
-        assert!(kept.bytes().is_empty());
+        let mut partial = PartialLine::new();
+        partial.push(b"data: ");
+        partial.push(&[b'x'; LINE_BYTES - 6]);
+        assert!(!partial.is_cut());
+        assert_eq!(partial.bytes().len(), LINE_BYTES);
+        partial.clear();
+        assert!(partial.bytes().is_empty());
     }
 }

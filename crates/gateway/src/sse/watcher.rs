@@ -1,6 +1,6 @@
 //! Lines and events of a stream.
 
-use super::event_fields::{Counts, Told, last_usage, mentions_error, mentions_usage};
+use super::event_fields::{Counts, EventFields, last_usage, mentions_error, mentions_usage};
 use super::finish::{Ending, Finish, incomplete_reason};
 use super::partial_line::PartialLine;
 use super::{Progress, SseError, SseProgress};
@@ -24,7 +24,7 @@ pub struct Watcher {
     after_return: bool,
     /// Bytes of the current line that came with earlier pieces, and what is kept of them.
     line_bytes: usize,
-    kept: PartialLine,
+    partial: PartialLine,
     event: Event,
     /// Once broken, always broken.
     broken: Option<SseError>,
@@ -44,7 +44,7 @@ impl Watcher {
             at_start: true,
             after_return: false,
             line_bytes: 0,
-            kept: PartialLine::new(),
+            partial: PartialLine::new(),
             event: Event::default(),
             broken: None,
         }
@@ -94,12 +94,12 @@ impl Watcher {
     fn keep(&mut self, part: &[u8]) -> Result<(), SseError> {
         self.grow_to(self.line_bytes + part.len())?;
         self.line_bytes += part.len();
-        self.kept.push(part);
+        self.partial.push(part);
         // Garbage may never have a line's end.
-        if self.at_start && MARK.starts_with(self.kept.bytes()) {
+        if self.at_start && MARK.starts_with(self.partial.bytes()) {
             return Ok(());
         }
-        let line = without_mark(self.kept.bytes(), self.at_start);
+        let line = without_mark(self.partial.bytes(), self.at_start);
         if line.len() > FIELD_BYTES { field(line).map(drop) } else { begins_well(line) }
     }
 
@@ -115,11 +115,11 @@ impl Watcher {
         if self.line_bytes == 0 {
             self.line(end, false)?;
         } else {
-            self.kept.push(end);
-            let mut kept = std::mem::take(&mut self.kept);
-            let taken = self.line(kept.bytes(), kept.is_cut());
-            kept.clear();
-            self.kept = kept;
+            self.partial.push(end);
+            let mut partial = std::mem::take(&mut self.partial);
+            let taken = self.line(partial.bytes(), partial.is_cut());
+            partial.clear();
+            self.partial = partial;
             self.line_bytes = 0;
             taken?;
         }
@@ -150,7 +150,7 @@ impl Watcher {
             self.event.kind = Kind::End;
             return;
         }
-        if let Some(finish) = self.ending.look(self.surface, json) {
+        if let Some(finish) = self.ending.read(self.surface, json) {
             self.seen.finish = Some(finish);
         }
         // Few events tell anything of what is wanted here, so few are read.
@@ -160,9 +160,9 @@ impl Watcher {
         if !(usage || nameless || mentions_error(json)) {
             return;
         }
-        let told = if cut { None } else { Told::read(json) };
-        let counts = match &told {
-            Some(told) => told.counts(),
+        let fields = if cut { None } else { EventFields::read(json) };
+        let counts = match &fields {
+            Some(fields) => fields.counts(),
             None if cut && usage => last_usage(json),
             None => None,
         };
@@ -170,9 +170,9 @@ impl Watcher {
             self.counts.add(counts);
             self.seen.usage = self.counts.usage();
         }
-        if let Some(told) = told {
-            self.event.error |= told.is_error();
-            if let Some(kind) = told.kind.filter(|_| nameless) {
+        if let Some(fields) = fields {
+            self.event.error |= fields.is_error();
+            if let Some(kind) = fields.kind.filter(|_| nameless) {
                 self.event.name(kind.as_bytes());
             }
         }

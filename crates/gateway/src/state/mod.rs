@@ -1,7 +1,7 @@
 //! What a gateway says about itself in one look: the form of the admin address's `/state`.
 //!
-//! Whoever reads it (`flyball top`, the operator) looks at [`State::version`] first. Times are in
-//! seconds, shares are between 0 and 1, and what is not known is `null`, never 0. [`State::join`]
+//! Whoever reads it (`flyball top`, the operator) looks at `State::version` first. Times are in
+//! seconds, shares are between 0 and 1, and what is not known is `null`, never 0. `State::join`
 //! adds several gateways up.
 
 mod join;

@@ -9,7 +9,7 @@
 //! Tenant that this version cannot read lets nobody in, as one that is refused: its last reading may have keys
 //! that were revoked since.
 //!
-//! It holds hashes of keys, never a key. Start at [`TenantTable`].
+//! It holds hashes of keys, never a key. Start at `TenantTable`.
 
 #[cfg(test)]
 mod cost;

@@ -71,10 +71,11 @@ mod tests {
         let token = "service account ml/a";
         refusals
             .count(&RefusedKey { token, ..RefusedKey::of_nobody(UnauthorizedReason::NoMember) });
-        let said = refusals.take();
-        let said: Vec<(&str, &str)> = said.iter().map(|(a, b)| (a.as_str(), b.as_str())).collect();
+        let refused = refusals.take();
+        let refused: Vec<(&str, &str)> =
+            refused.iter().map(|(a, b)| (a.as_str(), b.as_str())).collect();
         assert_eq!(
-            said,
+            refused,
             [
                 ("a key of no known id", "refused: unknown; requests: 1"),
                 ("key k3J9xQ2mZa of ml/a", "refused: expired; requests: 2"),
@@ -85,9 +86,9 @@ mod tests {
         for n in 0..10 * KEYS {
             refusals.count(&RefusedKey { id: &format!("{n:010}"), ..expired });
         }
-        let said = refusals.take();
-        assert_eq!(said.len(), KEYS + 1);
-        assert_eq!(said[0].1, format!("refused: expired; requests: {}", 9 * KEYS));
+        let refused = refusals.take();
+        assert_eq!(refused.len(), KEYS + 1);
+        assert_eq!(refused[0].1, format!("refused: expired; requests: {}", 9 * KEYS));
         assert!(refusals.take().is_empty());
     }
 }

@@ -52,11 +52,11 @@ impl TenantReport {
         self.refused += usize::from(!accepted);
         self.keys += resolved.access.as_ref().map_or(0, |access| access.keys.len());
         self.refused_keys += resolved.refused_keys;
-        let kept = resolved.problems.kept();
-        let Some(first) = kept.first() else { return };
+        let listed = resolved.problems.first();
+        let Some(first) = listed.first() else { return };
         let problems = match unusable {
             Some(why) => vec![why.to_owned()],
-            None => kept.iter().map(ToString::to_string).collect(),
+            None => listed.iter().map(ToString::to_string).collect(),
         };
         let reason = first.reason.name().to_owned();
         self.troubles.push(TenantTrouble { accepted, tenant: id.to_string(), reason, problems });

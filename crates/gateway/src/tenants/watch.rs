@@ -24,6 +24,6 @@ pub(crate) async fn watch(
     standing: &DiscoveryStatus,
 ) -> Result<Infallible, DiscoveryProblem> {
     let kind = ApiResource::erase::<Tenant>(&());
-    let wanted = ObjectWatch { kind, namespaces: &settings.namespaces };
-    objects::watch(&wanted, client, out, standing).await
+    let target = ObjectWatch { kind, namespaces: &settings.namespaces };
+    objects::watch(&target, client, out, standing).await
 }

@@ -24,7 +24,7 @@ pub(crate) struct Tokens {
     known: ArcSwap<KnownKeys>,
     seen: SeenTokens,
     /// Issuers of tokens whose key is not known, until they were asked again. No more than the settings name.
-    asked: Mutex<BTreeSet<String>>,
+    unknown_issuers: Mutex<BTreeSet<String>>,
     bell: Notify,
 }
 
@@ -58,7 +58,7 @@ impl Tokens {
             on: settings.watch && !settings.issuers.is_empty(),
             known: ArcSwap::default(),
             seen: SeenTokens::default(),
-            asked: Mutex::default(),
+            unknown_issuers: Mutex::default(),
             bell: Notify::new(),
         }
     }
@@ -101,7 +101,7 @@ impl Tokens {
     }
 
     /// Issuers of tokens whose key is not known.
-    pub(crate) fn asked(&self) -> Vec<String> {
+    pub(crate) fn unknown_issuers(&self) -> Vec<String> {
         self.asking().iter().cloned().collect()
     }
 
@@ -134,15 +134,15 @@ impl Tokens {
 
     /// Whoever makes up names of keys rings once, until the issuer was asked.
     fn ask(&self, issuer: &str) {
-        let mut asked = self.asking();
-        if !asked.contains(issuer) {
-            asked.insert(issuer.to_owned());
+        let mut issuers = self.asking();
+        if !issuers.contains(issuer) {
+            issuers.insert(issuer.to_owned());
             self.bell.notify_one();
         }
     }
 
     fn asking(&self) -> MutexGuard<'_, BTreeSet<String>> {
-        self.asked.lock().unwrap_or_else(PoisonError::into_inner)
+        self.unknown_issuers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -177,7 +177,7 @@ impl RefusedToken {
     }
 
     /// As it is told of.
-    pub(crate) fn told(&self) -> RefusedKey<'_> {
+    pub(crate) fn refused_key(&self) -> RefusedKey<'_> {
         RefusedKey { token: &self.of, ..RefusedKey::of_nobody(self.why) }
     }
 }

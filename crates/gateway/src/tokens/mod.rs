@@ -1,6 +1,6 @@
 //! Callers with tokens: of identity providers, and of service accounts of the cluster, which need no key at all.
 //!
-//! [`Tokens`] is what requests look at: who shows a token, by the key sets and the Tenants of this moment. `seen` has tokens
+//! `Tokens` is what requests look at: who shows a token, by the key sets and the Tenants of this moment. `seen` has tokens
 //! that were verified a moment ago. `sources` has the key sets of issuers and says when to fetch which, `fetch` does so,
 //! `problem` is why that fails, `standing` what is told of it, and `file` has the last sets for a gateway that
 //! starts while an issuer is unreachable. All but `fetch` and `file` are pure: time is an argument.

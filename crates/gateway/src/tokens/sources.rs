@@ -17,7 +17,7 @@ pub(crate) struct KeySources {
     sources: Vec<Source>,
     verifier: TokenVerifier,
     /// When the API server was last asked who it is, while it has not said so.
-    cluster_asked: Option<Timestamp>,
+    cluster_fetched_at: Option<Timestamp>,
     fetches: [[u64; 5]; 3],
 }
 
@@ -133,11 +133,11 @@ impl KeySources {
     pub(crate) fn due(&mut self, now: Timestamp) -> Vec<usize> {
         let due = self.verifier.keys.due(now);
         let mut due: Vec<usize> = due.iter().filter_map(|issuer| self.index(issuer)).collect();
-        let recent = self.cluster_asked.and_then(|at| now.since(at));
+        let recent = self.cluster_fetched_at.and_then(|at| now.since(at));
         if let Some(unnamed) = self.sources.iter().position(|source| source.issuer.is_none())
             && recent.is_none_or(|past| past >= BETWEEN_FETCHES)
         {
-            self.cluster_asked = Some(now);
+            self.cluster_fetched_at = Some(now);
             due.push(unnamed);
         }
         due
@@ -180,8 +180,8 @@ impl KeySources {
 
     /// How old they are, and what came of fetching them.
     pub(crate) fn now(&self, now: Timestamp) -> KeySetsNow {
-        let told = |(index, source): (usize, &Source)| source.told(index, now);
-        let sets = self.sources.iter().enumerate().map(told).collect();
+        let state = |(index, source): (usize, &Source)| source.state(index, now);
+        let sets = self.sources.iter().enumerate().map(state).collect();
         KeySetsNow { sets, fetches: self.fetches }
     }
 
@@ -268,7 +268,7 @@ impl Source {
         }
     }
 
-    fn told(&self, index: usize, now: Timestamp) -> KeySetNow {
+    fn state(&self, index: usize, now: Timestamp) -> KeySetNow {
         let set = self.set.as_ref();
         // Of a moment that has not come yet nobody can say how long ago it was.
         let age = set.and_then(|set| now.since(set.fetched_at));

@@ -34,7 +34,7 @@ pub(crate) fn cluster() -> IssuerSettings {
 }
 
 /// An address at which everybody hears this, as it is; and the other end hangs up then.
-pub(crate) async fn says(answer: Vec<u8>) -> String {
+pub(crate) async fn serves(answer: Vec<u8>) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/keys", listener.local_addr().unwrap());
     tokio::spawn(async move {
@@ -54,7 +54,7 @@ pub(crate) fn page(status: &str, body: &str) -> Vec<u8> {
 }
 
 async fn fetched(answer: Vec<u8>) -> Result<Bytes, FetchProblem> {
-    let url = says(answer).await;
+    let url = serves(answer).await;
     fetch(&at_url(&url), None).await.map(|fetched| fetched.body)
 }
 
@@ -63,7 +63,7 @@ async fn a_key_set_is_what_comes_with_200_and_is_not_too_long() {
     let set = TestKey::new("a").set(&[]);
     assert_eq!(fetched(page("200 OK", &set)).await, Ok(Bytes::from(set.clone())));
     // An address that was trusted does not pass its trust on.
-    let elsewhere = says(page("200 OK", &set)).await;
+    let elsewhere = serves(page("200 OK", &set)).await;
     let redirect =
         format!("HTTP/1.1 302 Found\r\nlocation: {elsewhere}\r\ncontent-length: 0\r\n\r\n");
     assert_eq!(fetched(redirect.into_bytes()).await, Err(FetchProblem::Status(302)));
@@ -148,14 +148,15 @@ async fn a_set_comes_from_a_file_or_from_the_api_server_with_its_name() {
     let missing = fetch(&file(&folder.path().join("none")), None).await.unwrap_err();
     assert!(matches!(missing, FetchProblem::File(_)), "{missing}");
     let (server, client) = ApiServer::start(Vec::new()).await;
-    server.say("/openid/v1/jwks", &set);
-    server.say("/.well-known/openid-configuration", json!({ "issuer": CLUSTER }).to_string());
+    server.serve_page("/openid/v1/jwks", &set);
+    server
+        .serve_page("/.well-known/openid-configuration", json!({ "issuer": CLUSTER }).to_string());
     let came = fetch(&cluster(), Some(&client)).await.unwrap();
     assert_eq!(came, FetchedKeySet { issuer: Some(CLUSTER.to_owned()), body: set.clone().into() });
     let named = IssuerSettings { issuer: Some("mine".to_owned()), ..cluster() };
     assert_eq!(fetch(&named, Some(&client)).await.unwrap().issuer, None);
     for nothing in ["", "{}", r#"{"issuer":""}"#, r#"{"issuer":1}"#] {
-        server.say("/.well-known/openid-configuration", nothing);
+        server.serve_page("/.well-known/openid-configuration", nothing);
         assert_eq!(fetch(&cluster(), Some(&client)).await, Err(FetchProblem::Unnamed));
     }
     server.refuse("/openid/v1/jwks", 403);
@@ -209,10 +210,10 @@ fn an_issuer_that_is_away_is_asked_every_half_minute_and_its_keys_hold_for_a_day
     let garbage = sources.take(0, came("{}"), at(660));
     let problem = FetchProblem::Useless(JwksRefusal::NotAKeySet);
     assert_eq!(garbage, Taken::Failed { problem, first: true });
-    let told = &sources.now(at(700));
-    assert_eq!((told.sets[0].keys, told.sets[0].age.unwrap().as_secs()), (1, 640));
-    assert_eq!(told.sets[0].setting, "tenants.issuers[0]");
-    assert_eq!(told.fetches[KeySetSource::Url as usize], [1, 0, 0, 2, 1]);
+    let now = &sources.now(at(700));
+    assert_eq!((now.sets[0].keys, now.sets[0].age.unwrap().as_secs()), (1, 640));
+    assert_eq!(now.sets[0].setting, "tenants.issuers[0]");
+    assert_eq!(now.fetches[KeySetSource::Url as usize], [1, 0, 0, 2, 1]);
     let day = 60 + 24 * 3_600;
     assert!(verifies(&sources, &key, ISSUER, at(day)));
     assert!(!verifies(&sources, &key, ISSUER, at(day + 1)));
@@ -227,8 +228,9 @@ fn a_name_of_a_key_that_nobody_knows_has_its_issuer_asked_at_once_and_not_again_
     assert_eq!(sources.due(at(0)), [0, 1]);
     let (old, new) = (TestKey::new("old"), TestKey::new("new"));
     assert_eq!(sources.take(0, came(&old.set(&[])), at(0)), Taken::Changed(1));
-    let asked: Vec<u64> = (1..100).filter(|s| sources.unknown(ISSUER, at(*s)).is_some()).collect();
-    assert_eq!(asked, [30, 60, 90]);
+    let fetched_at: Vec<u64> =
+        (1..100).filter(|s| sources.unknown(ISSUER, at(*s)).is_some()).collect();
+    assert_eq!(fetched_at, [30, 60, 90]);
     assert_eq!(sources.take(0, came(&old.set(&[&new])), at(90)), Taken::Changed(2));
     assert_eq!(sources.take(0, came(&old.set(&[&new])), at(91)), Taken::Same { again: false });
     assert!(verifies(&sources, &new, ISSUER, at(100)));
@@ -314,6 +316,6 @@ fn nothing_that_is_kept_is_printed_with_a_token() {
     let shown = super::ShownToken::new(token.as_bytes(), [7; 32], &http::HeaderMap::new());
     let table = crate::tenants::TenantTable::default();
     let refused = tokens.caller(&shown, &table, at(0)).unwrap_err();
-    let said = format!("{refused:?} {tokens:?}");
-    assert!(!said.contains("canary") && !said.contains(&token[..20]), "{said}");
+    let printed = format!("{refused:?} {tokens:?}");
+    assert!(!printed.contains("canary") && !printed.contains(&token[..20]), "{printed}");
 }

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 const WHOLE: Tale = Tale { words: 40, cut_after: None, id: "whole" };
 
 fn cut(after: usize, id: &'static str) -> Does {
-    Does::Tells(Tale { cut_after: Some(after), id, ..WHOLE })
+    Does::Plays(Tale { cut_after: Some(after), id, ..WHOLE })
 }
 
 fn body(more: Value) -> String {
@@ -39,7 +39,7 @@ fn read(answer: &str) -> (Vec<Value>, String) {
 async fn beside_a_whole_one(first: Does, request: &str) -> (String, Rig, Engine, Engine) {
     for _ in 0..20 {
         let bad = Engine::start(first.clone()).await;
-        let good = Engine::start(Does::Tells(WHOLE)).await;
+        let good = Engine::start(Does::Plays(WHOLE)).await;
         let rig = Rig::start(&[&bad, &good], |_| {});
         let answer = rig.whole(request).await;
         if !bad.requests().is_empty() {
@@ -80,8 +80,8 @@ async fn the_client_gets_the_whole_text_and_one_answer() {
 
 #[tokio::test]
 async fn completions_go_on_behind_their_prompt_and_limits_shrink() {
-    let said = json!({"model": "m", "stream": true, "prompt": "tell", "max_tokens": 20, "seed": 3});
-    let request = post("/v1/completions", "connection: close\r\n", &said.to_string());
+    let body = json!({"model": "m", "stream": true, "prompt": "tell", "max_tokens": 20, "seed": 3});
+    let request = post("/v1/completions", "connection: close\r\n", &body.to_string());
     let (answer, rig, _bad, good) = beside_a_whole_one(cut(8, "first"), &request).await;
     let first: String = (0..20).map(Tale::word).collect();
     assert_eq!(read(&answer).1, first, "{answer}");
@@ -97,12 +97,12 @@ async fn completions_go_on_behind_their_prompt_and_limits_shrink() {
 
 #[tokio::test]
 async fn whoever_sends_garbage_or_says_that_it_failed_has_broken_off_too() {
-    let said =
+    let text =
         "data: {\"id\":\"first\",\"choices\":[{\"index\":0,\"delta\":{\"content\":\" w0\"}}]}\n\n";
     let failed = "data: {\"error\":{\"code\":500}}\n\ndata: [DONE]\n\n";
-    let together: &'static str = format!("{said}{failed}").leak();
+    let together: &'static str = format!("{text}{failed}").leak();
     for first in
-        [vec![together], vec![said, failed], vec![said, "\0 is no event\n\n"]].map(Does::Cuts)
+        [vec![together], vec![text, failed], vec![text, "\0 is no event\n\n"]].map(Does::Cuts)
     {
         let request = chat(&body(json!({})));
         let (answer, rig, _bad, _good) = beside_a_whole_one(first, &request).await;
@@ -163,7 +163,7 @@ async fn nothing_is_continued_where_nobody_wants_it_or_nobody_can() {
 #[tokio::test]
 async fn an_engine_that_keeps_breaking_off_is_left_alone() {
     let bad = Engine::start(cut(3, "first")).await;
-    let good = Engine::start(Does::Tells(WHOLE)).await;
+    let good = Engine::start(Does::Plays(WHOLE)).await;
     let rig = Rig::start(&[&bad, &good], |_| {});
     for _ in 0..30 {
         assert_eq!(read(&rig.whole(&chat(&body(json!({})))).await).1, WHOLE.whole());

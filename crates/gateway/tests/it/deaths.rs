@@ -17,7 +17,7 @@ fn rig(engines: &[Engine]) -> Rig {
     Rig::start(&engines.iter().collect::<Vec<_>>(), |_| {})
 }
 
-fn asked(engines: &[Engine]) -> usize {
+fn requests_at(engines: &[Engine]) -> usize {
     engines.iter().map(|engine| engine.requests().len()).sum()
 }
 
@@ -37,7 +37,7 @@ async fn a_prompt_that_kills_engines_kills_two_of_eight_however_often_it_comes()
             let answer = rig.whole(&chat(body)).await;
             assert!(is_refused(&answer), "{dies:?}: {answer}");
         }
-        assert_eq!(asked(&engines), 2, "{dies:?}");
+        assert_eq!(requests_at(&engines), 2, "{dies:?}");
         assert_eq!(rig.gateway.suspects().refused, 1);
         // Whatever else is asked goes through.
         engines.iter().for_each(|engine| engine.now(Does::Answers(200, "{}")));
@@ -51,13 +51,13 @@ async fn a_prompt_that_kills_engines_kills_two_of_eight_however_often_it_comes()
 #[tokio::test]
 async fn a_stream_that_kills_engines_in_its_middle_is_continued_once() {
     let tale = Tale { words: 40, cut_after: Some(5), id: "a" };
-    let engines = eight(|| Does::Tells(tale)).await;
+    let engines = eight(|| Does::Plays(tale)).await;
     let rig = rig(&engines);
     let answer = rig.whole(&chat(STREAM)).await;
     assert!(answer.contains(r#""code":"prompt_kills_engines""#), "{answer}");
     assert!(answer.contains(" w9") && !answer.contains(" w10"), "{answer}");
     assert!(is_refused(&rig.whole(&chat(STREAM)).await));
-    assert_eq!(asked(&engines), 2);
+    assert_eq!(requests_at(&engines), 2);
 }
 
 #[tokio::test]
@@ -80,7 +80,7 @@ async fn an_engine_that_says_that_it_failed_and_lives_is_no_evidence() {
     for round in 1..=2 {
         let answer = rig.whole(&chat(PLAIN)).await;
         assert!(answer.starts_with("HTTP/1.1 502"), "{answer}");
-        assert_eq!(asked(&engines), 3 * round);
+        assert_eq!(requests_at(&engines), 3 * round);
     }
     assert_eq!(rig.gateway.suspects(), Default::default());
 }
@@ -98,7 +98,7 @@ async fn an_engine_that_says_so_in_a_stream_and_is_not_well_has_died() {
     let answer = rig.whole(&chat(STREAM)).await;
     assert!(answer.contains(r#""code":"prompt_kills_engines""#), "{answer}");
     assert!(is_refused(&rig.whole(&chat(STREAM)).await));
-    assert_eq!((asked(&engines), GatewayInvariant::Deaths.broken()), (2, 0));
+    assert_eq!((requests_at(&engines), GatewayInvariant::Deaths.broken()), (2, 0));
 }
 
 #[tokio::test]
@@ -120,15 +120,15 @@ async fn engines_that_are_told_to_go_make_no_prompt_a_suspect() {
     for round in 1..=3 {
         rig.list(&addresses);
         let request = chat(PLAIN);
-        let told = async {
-            while asked(&engines) < round {
+        let drained = async {
+            while requests_at(&engines) < round {
                 tokio::time::sleep(std::time::Duration::from_millis(2)).await;
             }
             rig.drain(&addresses);
             // The one that has it.
             engines.iter().max_by_key(|engine| engine.last()).expect("eight").go_on();
         };
-        let (answer, ()) = tokio::join!(rig.whole(&request), told);
+        let (answer, ()) = tokio::join!(rig.whole(&request), drained);
         assert!(body_of(&answer).contains("; retry"), "{answer}");
     }
     assert_eq!(rig.gateway.suspects(), Default::default());

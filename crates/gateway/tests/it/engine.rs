@@ -24,7 +24,7 @@ pub(crate) enum Does {
     Stalls(Vec<&'static str>),
     /// Tells a tale of so many words as a stream, from wherever the request says that it is, and
     /// ends or cuts it there.
-    Tells(Tale),
+    Plays(Tale),
     /// Does this when it is told to go on.
     Holds(Box<Self>),
     /// Closes the connection without a word.
@@ -45,7 +45,7 @@ pub(crate) struct Engine {
 }
 
 /// Requests of all engines so far: says which of two came first.
-static ASKED: AtomicU64 = AtomicU64::new(0);
+static REQUESTS: AtomicU64 = AtomicU64::new(0);
 
 #[derive(Default)]
 struct Seen {
@@ -118,12 +118,12 @@ async fn serve(mut stream: TcpStream, seen: Arc<Mutex<Seen>>, does: Arc<Mutex<Do
             (false, does) => {
                 let mut seen = seen.lock().expect("no thread panicked");
                 seen.requests.push(request.clone());
-                seen.last = ASKED.fetch_add(1, Ordering::Relaxed) + 1;
+                seen.last = REQUESTS.fetch_add(1, Ordering::Relaxed) + 1;
                 does
             }
         };
         let does = match does {
-            Does::Tells(tale) => tale.told(&request),
+            Does::Plays(tale) => tale.played(&request),
             other => other,
         };
         if !answer(&mut stream, &seen, does).await {
@@ -144,11 +144,11 @@ async fn answer(stream: &mut TcpStream, seen: &Mutex<Seen>, does: Does) -> bool 
         }
         Does::Holds(does) => {
             let goes_on = Arc::clone(&seen.lock().expect("no thread panicked").goes_on);
-            let told = tokio::select! {
+            let goes_on_first = tokio::select! {
                 () = gone(stream, seen) => false,
                 () = goes_on.notified() => true,
             };
-            told && Box::pin(answer(stream, seen, *does)).await
+            goes_on_first && Box::pin(answer(stream, seen, *does)).await
         }
         Does::Waits(while_, status, body) => {
             tokio::time::sleep(while_).await;
@@ -169,7 +169,7 @@ async fn answer(stream: &mut TcpStream, seen: &Mutex<Seen>, does: Does) -> bool 
             gone(stream, seen).await;
             false
         }
-        Does::Tells(_) | Does::Closes => false,
+        Does::Plays(_) | Does::Closes => false,
         Does::Ails(does) => Box::pin(answer(stream, seen, *does)).await,
         Does::Fails => Box::pin(answer(stream, seen, Does::Answers(500, ""))).await,
         Does::Hangs => {

@@ -29,11 +29,11 @@ async fn race(
     request: &str,
     (does, first_wins): (Does, bool),
 ) -> Line {
-    let asked = || engines.iter().map(|engine| engine.requests().len()).sum::<usize>();
-    let before = asked();
+    let requests = || engines.iter().map(|engine| engine.requests().len()).sum::<usize>();
+    let before = requests();
     engines.iter().for_each(|engine| engine.now(Does::Holds(Box::new(does.clone()))));
     let racing = async {
-        while asked() < before + 2 {
+        while requests() < before + 2 {
             tokio::time::sleep(Duration::from_millis(2)).await;
         }
         let [one, other] = engines;

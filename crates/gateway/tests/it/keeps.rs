@@ -34,9 +34,9 @@ async fn the_same_request_is_answered_without_an_engine() {
     assert!(second.contains("x-request-id: "), "{second}");
     assert_eq!(engine.requests().len(), 1);
     let lines = rig.finished(2).await;
-    let said: Vec<_> = lines.iter().map(|l| (l.cached, l.status, l.output)).collect();
-    assert_eq!(said, [(false, 200, 7), (true, 200, 0)]);
-    assert!(rig.gateway.inside().kept_bytes > answers.len());
+    let logged: Vec<_> = lines.iter().map(|l| (l.cached, l.status, l.output)).collect();
+    assert_eq!(logged, [(false, 200, 7), (true, 200, 0)]);
+    assert!(rig.gateway.inside().cached_bytes > answers.len());
     assert_eq!(rig.gateway.inside().requests, 0);
 }
 
@@ -131,7 +131,7 @@ async fn only_whole_and_good_answers_are_kept() {
         assert!(!is_hit(&rig.whole(&chat(STREAM)).await), "{does:?}");
         assert!(engine.requests().len() >= before + 2, "{does:?}");
     }
-    assert_eq!(rig.gateway.inside().kept_bytes, 0);
+    assert_eq!(rig.gateway.inside().cached_bytes, 0);
 }
 
 #[tokio::test]

@@ -2,6 +2,7 @@
 
 use crate::engine::{Does, Engine};
 use crate::rig::{LONG, Rig, STREAM, body_of, chat_of, post};
+use flyball_fleet::FleetReport;
 use flyball_gateway::meter::RequestOutcome;
 use flyball_gateway::tenants::TenantReading;
 use flyball_resources::Tenant;
@@ -47,7 +48,7 @@ fn grant(rig: &Rig, granted: u64) {
 }
 
 /// The next ask for what a request lacks.
-async fn asked(rig: &Rig) -> LeaseAsk {
+async fn next_ask(rig: &Rig) -> LeaseAsk {
     let quota = rig.gateway.quota();
     let asking = async {
         loop {
@@ -65,7 +66,7 @@ async fn asked(rig: &Rig) -> LeaseAsk {
 /// The whole answer, with money as soon as some is lacking.
 async fn paid(rig: &Rig, request: &str) -> String {
     let paying = async {
-        asked(rig).await;
+        next_ask(rig).await;
         grant(rig, 10_000);
         std::future::pending::<String>().await
     };
@@ -86,7 +87,7 @@ async fn unpaid(rig: &Rig, request: &str) -> String {
 /// Refuses for ever.
 async fn refuse(rig: &Rig) -> String {
     loop {
-        let LeaseAsk { scope, unit, number, .. } = asked(rig).await;
+        let LeaseAsk { scope, unit, number, .. } = next_ask(rig).await;
         let amount = Some(WideAmount { high: 0, low: 1_000_000 });
         let empty = EmptyBudget {
             budget_scope: scope.clone(),
@@ -164,11 +165,11 @@ async fn what_waited_for_money_becomes_a_part_of_one_answer_once() {
         if bad.requests().is_empty() {
             continue;
         }
-        let told = answer.lines().filter_map(|line| line.strip_prefix("data: "));
-        let mut told = told.filter_map(|json| serde_json::from_str::<Value>(json).ok());
-        let told = told.find(|event| event["usage"].is_object()).expect("usage");
+        let events = answer.lines().filter_map(|line| line.strip_prefix("data: "));
+        let mut events = events.filter_map(|json| serde_json::from_str::<Value>(json).ok());
+        let events = events.find(|event| event["usage"].is_object()).expect("usage");
         let whole = json!({"prompt_tokens": 10, "completion_tokens": 258, "total_tokens": 268});
-        assert_eq!(told["usage"], whole, "{answer}");
+        assert_eq!(events["usage"], whole, "{answer}");
         assert_eq!(rig.finished(1).await[0].continued, 1);
         assert_eq!(spent(&rig), 268);
         return;
@@ -213,4 +214,33 @@ async fn an_answer_that_cannot_be_stopped_says_once_how_long_it_may_be() {
         let sent: Value = serde_json::from_str(sent).expect("JSON");
         assert_eq!(sent[key], most, "{path} {body}");
     }
+}
+
+#[tokio::test]
+async fn an_answer_that_cannot_be_stopped_fits_into_the_shortest_context_of_its_engines() {
+    let engine = Engine::start(Does::Answers(200, "{}")).await;
+    let rig = rig(&[&engine], 500_000);
+    let sent = async |content: &str| {
+        let body = json!({"model": "m", "messages": [{"role": "user", "content": content}]});
+        let headers = "connection: close\r\nx-api-key: app\r\n";
+        let answer = rig.whole(&post("/v1/chat/completions", headers, &body.to_string())).await;
+        assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+        let sent = engine.requests().pop().expect("a request");
+        let sent: Value = serde_json::from_str(body_of(&sent)).expect("JSON");
+        sent["max_tokens"].as_u64().expect("a number")
+    };
+    assert_eq!(sent("hi").await, 16_384, "not known yet");
+    let endpoint = rig.gateway.fleet().endpoints().next().cloned().expect("an engine");
+    endpoint.report(&FleetReport { context_tokens: Some(4_096), ..FleetReport::default() });
+    let most = sent("hi").await;
+    assert!((4_000..4_096).contains(&most), "{most}");
+    let most = sent(&"word ".repeat(1_000)).await;
+    assert!((512..4_096 - 1_000).contains(&most), "{most}");
+    assert_eq!(
+        sent(&"word ".repeat(5_000)).await,
+        512,
+        "too long for its context, as far as bytes tell"
+    );
+    endpoint.report(&FleetReport { context_tokens: Some(131_072), ..FleetReport::default() });
+    assert_eq!(sent("hi").await, 16_384);
 }

@@ -33,17 +33,17 @@ async fn engines_take_turns_where_the_settings_say_so_and_others_are_scored() {
     // Scored: those after the 32 whose first tokens say what engines are like.
     let scored = async {
         loop {
-            let told: serde_json::Value =
+            let report: serde_json::Value =
                 serde_json::from_str(&rig.gateway.shadows().json()).expect("JSON");
-            if told["models"][0]["requests"].as_u64() > Some(0) {
-                return told;
+            if report["models"][0]["requests"].as_u64() > Some(0) {
+                return report;
             }
             assert!(rig.whole(&chat(STREAM)).await.contains("[DONE]"));
         }
     };
-    let told = tokio::time::timeout(LONG, scored).await.expect("a report");
-    assert_eq!(told["models"][0]["policies"][1]["policy"], "prefix", "{told}");
-    assert_eq!(told["dropped"], 0);
+    let report = tokio::time::timeout(LONG, scored).await.expect("a report");
+    assert_eq!(report["models"][0]["policies"][1]["policy"], "prefix", "{report}");
+    assert_eq!(report["dropped"], 0);
 }
 
 #[tokio::test]

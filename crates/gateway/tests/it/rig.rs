@@ -20,12 +20,12 @@ pub(crate) const LONG: Duration = Duration::from_secs(120);
 /// A gateway, and what it said.
 pub(crate) struct Rig {
     pub(crate) gateway: RunningGateway,
-    heard: Arc<Heard>,
+    recorded: Arc<Recorded>,
 }
 
 /// What a gateway said.
 #[derive(Default)]
-pub(crate) struct Heard {
+pub(crate) struct Recorded {
     finished: Mutex<Vec<Line>>,
     cancelled: Mutex<u32>,
     woken: Mutex<Vec<String>>,
@@ -52,7 +52,7 @@ pub(crate) struct Line {
     pub(crate) continued: u32,
 }
 
-impl Listener for Heard {
+impl Listener for Recorded {
     fn finished(&self, finished: &Finished<'_>) {
         self.finished.lock().expect("no thread panicked").push(Line {
             outcome: finished.outcome,
@@ -118,10 +118,10 @@ impl Rig {
         // On a busy machine any engine may look slow; nobody is asked twice unless a test wants that.
         settings.recovery.hedge_per_thousand = 0;
         change(&mut settings);
-        let heard = Arc::new(Heard::default());
-        let gateway = serve::start(&settings, Arc::clone(&heard) as Arc<dyn Listener>)
+        let recorded = Arc::new(Recorded::default());
+        let gateway = serve::start(&settings, Arc::clone(&recorded) as Arc<dyn Listener>)
             .expect("loopback works");
-        let rig = Self { gateway, heard };
+        let rig = Self { gateway, recorded };
         rig.list_of(models);
         rig
     }
@@ -146,12 +146,12 @@ impl Rig {
 
     /// Keys that were refused, by their ids.
     pub(crate) fn keys_refused(&self) -> Vec<(UnauthorizedReason, String)> {
-        self.heard.keys_refused.lock().expect("no thread panicked").clone()
+        self.recorded.keys_refused.lock().expect("no thread panicked").clone()
     }
 
     /// The models that were called.
     pub(crate) fn woken(&self) -> Vec<String> {
-        self.heard.woken.lock().expect("no thread panicked").clone()
+        self.recorded.woken.lock().expect("no thread panicked").clone()
     }
 
     pub(crate) async fn connect(&self) -> TcpStream {
@@ -172,7 +172,7 @@ impl Rig {
     pub(crate) async fn finished(&self, many: usize) -> Vec<Line> {
         let waiting = async {
             loop {
-                let lines = self.heard.finished.lock().expect("no thread panicked").clone();
+                let lines = self.recorded.finished.lock().expect("no thread panicked").clone();
                 if lines.len() >= many {
                     return lines;
                 }
@@ -183,7 +183,7 @@ impl Rig {
     }
 
     pub(crate) fn copies_dropped(&self) -> u32 {
-        *self.heard.copies_dropped.lock().expect("no thread panicked")
+        *self.recorded.copies_dropped.lock().expect("no thread panicked")
     }
 
     /// Requests that engines are thought to have.
@@ -192,7 +192,7 @@ impl Rig {
     }
 
     pub(crate) fn cancelled(&self) -> u32 {
-        *self.heard.cancelled.lock().expect("no thread panicked")
+        *self.recorded.cancelled.lock().expect("no thread panicked")
     }
 }
 

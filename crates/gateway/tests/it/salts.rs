@@ -7,7 +7,7 @@ use flyball_gateway::settings::ModelSettings;
 use serde_json::Value;
 
 /// The salts that an engine was told, and the bodies without them.
-fn told(engine: &Engine) -> Vec<(Option<String>, Value)> {
+fn salts_at(engine: &Engine) -> Vec<(Option<String>, Value)> {
     let read = |request: &String| {
         let body = body_of(request);
         assert!(body.matches("cache_salt").count() < 2, "{body}");
@@ -32,10 +32,10 @@ async fn each_caller_has_a_salt_of_its_own_and_a_group_has_one() {
         let answer = rig.whole(&chat_of(secret, "", PLAIN)).await;
         assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
     }
-    let told = told(&engine);
+    let salts_at = salts_at(&engine);
     let same: Value = serde_json::from_str(PLAIN).unwrap();
-    assert!(told.iter().all(|(salt, body)| salt.is_some() && *body == same), "{told:?}");
-    let salts: Vec<_> = told.into_iter().map(|(salt, _)| salt).collect();
+    assert!(salts_at.iter().all(|(salt, body)| salt.is_some() && *body == same), "{salts_at:?}");
+    let salts: Vec<_> = salts_at.into_iter().map(|(salt, _)| salt).collect();
     assert_eq!(salts[0], salts[1]);
     assert_ne!(salts[0], salts[2]);
     assert_eq!(salts[3], salts[4]);
@@ -50,11 +50,11 @@ async fn a_salt_that_a_caller_says_reaches_nobody_else() {
         format!(r#"{{"messages":[],"cache_salt":{salt},"model":"m","other":{{"cache_sal":1}}}}"#)
     };
     rig.whole(&chat_of("ben", "", &own("null"))).await;
-    let bens = told(&engine)[0].0.clone().unwrap();
+    let bens = salts_at(&engine)[0].0.clone().unwrap();
     for (secret, salt) in [("ann", "x"), ("ann", "x"), ("ann", "y"), ("ben", "x"), ("ann", &bens)] {
         rig.whole(&chat_of(secret, "", &own(&format!("\"{salt}\"")))).await;
     }
-    let salts: Vec<_> = told(&engine).into_iter().map(|(salt, _)| salt.unwrap()).collect();
+    let salts: Vec<_> = salts_at(&engine).into_iter().map(|(salt, _)| salt.unwrap()).collect();
     assert_eq!(salts[1], salts[2]);
     let different = [&salts[0], &salts[1], &salts[3], &salts[4], &salts[5]];
     let distinct: std::collections::BTreeSet<_> = different.into_iter().collect();

@@ -150,12 +150,12 @@ async fn surprises_of((name, fate, request): (&str, Fate, String)) -> Vec<String
     let answer = sent(&rig, &request).await;
     let got = engine.requests();
     let first = answer.split("\r\n").next().unwrap_or_default();
-    let as_told = match fate {
+    let as_expected = match fate {
         Once => got.len() == 1 && first == "HTTP/1.1 200 OK",
         Refused => got.is_empty() && first != "HTTP/1.1 200 OK",
     };
     let mut surprises = Vec::new();
-    if !as_told {
+    if !as_expected {
         surprises.push(format!("{name}: {fate:?}, but {} sent, {first:?}", got.len()));
     }
     for request in got {

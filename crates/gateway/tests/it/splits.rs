@@ -133,12 +133,12 @@ async fn rules_come_first_and_splits_are_listed() {
         s.splits = vec![Split { rules, arms, ..split() }];
         s.keys = vec![key("tester", None), key("user", None)];
     });
-    for (secret, headers, wanted) in
+    for (secret, headers, expected) in
         [("user", "", "old"), ("tester", "", "new"), ("user", "x-canary: 1\r\n", "new")]
     {
         for _ in 0..5 {
             let answer = rig.whole(&chat_of(secret, headers, PLAIN)).await;
-            assert!(body_of(&answer).contains(wanted), "{secret} {headers}: {answer}");
+            assert!(body_of(&answer).contains(expected), "{secret} {headers}: {answer}");
         }
     }
     let get = |path: &str| {
@@ -179,8 +179,8 @@ async fn a_copy_is_answered_and_counted_and_never_reaches_the_client() {
         assert!(answer.starts_with("HTTP/1.1 200") && !answer.contains("next"), "{answer}");
     }
     let lines = rig.finished(128).await;
-    let (copies, asked): (Vec<_>, Vec<_>) = lines.iter().partition(|line| line.mirrored);
-    assert_eq!((copies.len(), asked.len()), (64, 64));
+    let (copies, originals): (Vec<_>, Vec<_>) = lines.iter().partition(|line| line.mirrored);
+    assert_eq!((copies.len(), originals.len()), (64, 64));
     for copy in copies {
         assert_eq!(
             (copy.model.as_deref(), copy.caller.as_str(), copy.status),
@@ -188,7 +188,9 @@ async fn a_copy_is_answered_and_counted_and_never_reaches_the_client() {
         );
         assert_eq!(copy.split.as_deref(), Some("m"));
     }
-    assert!(asked.iter().all(|line| line.caller == "ann" && line.model.as_deref() != Some("next")));
+    assert!(
+        originals.iter().all(|line| line.caller == "ann" && line.model.as_deref() != Some("next"))
+    );
     let requests = next.requests();
     assert_eq!(requests.len(), 64);
     assert!(requests.iter().all(|request| request.contains(r#""model":"n""#)), "{}", requests[0]);

@@ -28,7 +28,7 @@ impl Tale {
     }
 
     /// What an engine does with a request for it.
-    pub(crate) fn told(self, request: &[u8]) -> Does {
+    pub(crate) fn played(self, request: &[u8]) -> Does {
         let body = memchr::memmem::find(request, b"\r\n\r\n").map_or(0, |end| end + 4);
         let body: Value = serde_json::from_slice(&request[body..]).expect("JSON");
         let begun = begun(&body);

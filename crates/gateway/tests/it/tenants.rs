@@ -77,9 +77,9 @@ async fn keys_of_the_settings_stay_beside_those_of_tenants_and_one_in_both_is_no
         assert!(answer.starts_with(&format!("HTTP/1.1 {status}")), "{secret}: {answer}");
     }
     let lines = rig.finished(3).await;
-    let said: Vec<_> =
+    let logged: Vec<_> =
         lines.iter().map(|line| (line.caller.as_str(), line.key.as_deref())).collect();
-    assert_eq!(said, [("own", None), ("ml/search", Some("0000000001")), ("", None)]);
+    assert_eq!(logged, [("own", None), ("ml/search", Some("0000000001")), ("", None)]);
     assert_eq!(rig.keys_refused(), [(UnauthorizedReason::Refused, "0000000002".to_owned())]);
 }
 

@@ -132,8 +132,8 @@ mod tests {
 
     /// Every five minutes a burst of so much for a quarter of a minute, and else next to nothing.
     fn bursts(hindsight: &mut Hindsight, most: f64, minutes: u32) {
-        for look in 0..4 * minutes {
-            let work = if look.is_multiple_of(20) { most } else { 0.1 };
+        for tick in 0..4 * minutes {
+            let work = if tick.is_multiple_of(20) { most } else { 0.1 };
             hindsight.learn(work, work, 15.0, 3.0);
         }
     }

@@ -11,6 +11,7 @@ mod hindsight;
 mod moves;
 mod numbers;
 mod queue;
+mod rise;
 #[cfg(test)]
 mod tests;
 mod weighing;
@@ -95,6 +96,8 @@ pub(crate) struct Forecaster {
     lasts: f64,
     /// From 0, where minutes differ as chance has it, to 1, where they are bursts.
     bursty: f64,
+    /// The largest rise that lasted.
+    rise: f64,
     /// How far work moved within the look-ahead, in spreads.
     moves: Moves,
     minutes_seen: usize,
@@ -168,6 +171,7 @@ impl Default for Forecaster {
             bursts: VecDeque::new(),
             lasts: LASTS.0,
             bursty: 0.0,
+            rise: 0.0,
             moves: Moves::default(),
             minutes_seen: 0,
             minutes_before: 0,
@@ -261,7 +265,9 @@ impl Forecaster {
         if self.bursts.len() > HELD_MINUTES {
             self.bursts.pop_front();
         }
-        self.look_back(ahead);
+        let work = |back| self.at(back).map(|entry| f64::from(entry[0]).exp() - FEW);
+        self.rise = rise::largest(self.rise, work, ahead, 2.0 * self.slow_noise / 60.0);
+        self.count_bursts(ahead);
         if ahead == self.ahead {
             self.add_move(0);
         } else {
@@ -278,7 +284,7 @@ impl Forecaster {
     }
 
     /// How long what is needed lasts.
-    fn look_back(&mut self, ahead: usize) {
+    fn count_bursts(&mut self, ahead: usize) {
         let all: Vec<f64> = self.bursts.iter().map(|grains| f64::from(*grains) / GRAINS).collect();
         let count = all.len() as f64;
         let mean = all.iter().sum::<f64>() / count;
@@ -346,6 +352,14 @@ impl Forecaster {
     /// The level as far as it lasts until a replica asked for now would serve.
     pub(crate) fn lasting(&self) -> f64 {
         self.returned(self.fleeting())
+    }
+
+    /// What lasts with the largest rise that was seen on top, until moves tell how often one comes. Work that begins has
+    /// risen from nothing, so that no rise counts for more than the level.
+    pub(crate) fn after_a_rise(&self) -> f64 {
+        let known = self.moves.count() >= ENOUGH;
+        let rise = if known { 0.0 } else { self.rise.min(self.level) };
+        self.lasting() + rise * (1.0 - self.fleeting())
     }
 
     /// What to have for the next burst: where bursts are over before a replica asked for now would serve, only what

@@ -47,12 +47,12 @@ impl Moves {
         let all = self.count();
         let (mut bin, mut below) = (0, 0.0);
         std::array::from_fn(|cell| {
-            let wanted = f64::midpoint(EDGES[cell], EDGES[cell + 1]) * all;
-            while bin < BINS - 1 && below + self.counts[bin] < wanted {
+            let rank = f64::midpoint(EDGES[cell], EDGES[cell + 1]) * all;
+            while bin < BINS - 1 && below + self.counts[bin] < rank {
                 below += self.counts[bin];
                 bin += 1;
             }
-            let part = ((wanted - below) / self.counts[bin].max(1e-9)).clamp(0.0, 1.0);
+            let part = ((rank - below) / self.counts[bin].max(1e-9)).clamp(0.0, 1.0);
             short(edge(bin) + part * (edge(bin + 1) - edge(bin)))
         })
     }

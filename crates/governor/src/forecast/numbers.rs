@@ -7,7 +7,7 @@ use super::{
 use flyball_core::units::Timestamp;
 
 /// How many numbers the state of a forecaster is.
-pub(crate) const NUMBERS: usize = 17;
+pub(crate) const NUMBERS: usize = 18;
 
 /// How many more, of which a few digits are enough, are the last minutes, the moves and their table.
 pub(crate) const MOVES_NUMBERS: usize = 3 * RECENT + CELLS + BINS;
@@ -48,6 +48,7 @@ impl Forecaster {
             sum,
             count,
             most,
+            self.rise,
         ]
     }
 
@@ -80,7 +81,7 @@ impl Forecaster {
     ) -> Option<Self> {
         let [noise, quick_noise, slow_noise, usual, spread, change, ahead, ..] = *state;
         let [_, _, _, _, _, _, _, lasts, bursty, level, level_doubt, ..] = *state;
-        let [.., at, work, number, sum, count, most] = *state;
+        let [.., at, work, number, sum, count, most, rise] = *state;
         let recent: [[f32; 3]; RECENT] =
             std::array::from_fn(|n| std::array::from_fn(|part| moves[3 * n + part] as f32));
         let table: [f64; CELLS] = std::array::from_fn(|n| short(moves[3 * RECENT + n]));
@@ -88,7 +89,7 @@ impl Forecaster {
         let noises = [noise, quick_noise, slow_noise].iter().all(|one| (1e-9..1e12).contains(one));
         // Work that moves by a factor of more than e^50 is no work.
         let moved = table.iter().all(|moves| (spread * moves).abs() <= 50.0);
-        let works = [level, work, most].iter().all(|one| (0.0..=MOST_WORK).contains(one));
+        let works = [level, work, most, rise].iter().all(|one| (0.0..=MOST_WORK).contains(one));
         let logarithms = |[work, expected, spread]: &[f32; 3]| {
             let known = |one: &f32| (-50.0..=50.0).contains(one);
             known(work) && known(expected) && (1e-6..=50.0).contains(spread)
@@ -131,6 +132,7 @@ impl Forecaster {
             bursts: bursts.iter().copied().collect(),
             lasts,
             bursty,
+            rise,
             moves,
             minutes_seen: seen,
             minutes_before: i64::from(minutes) - seen as i64,

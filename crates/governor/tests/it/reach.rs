@@ -59,16 +59,16 @@ fn ten(slow: Option<u32>, work: u64) -> Snapshot {
     world
 }
 
-fn wanted(world: &Snapshot) -> u32 {
+fn unconstrained(world: &Snapshot) -> u32 {
     let (decision, _) = decide(world, &Policy::default(), &Previous::none(), Memory::new());
-    decision.models[0].targets[0].wanted.get()
+    decision.models[0].targets[0].unconstrained.get()
 }
 
 #[test]
 fn a_slow_replica_counts_as_a_part_of_one() {
-    let usual = wanted(&ten(None, 95_000));
-    assert_eq!(wanted(&ten(Some(1_000_000), 95_000)), usual);
-    assert!(wanted(&ten(Some(100_000), 95_000)) > usual);
+    let usual = unconstrained(&ten(None, 95_000));
+    assert_eq!(unconstrained(&ten(Some(1_000_000), 95_000)), usual);
+    assert!(unconstrained(&ten(Some(100_000), 95_000)) > usual);
     let (decision, _) =
         decide(&ten(Some(100_000), 95_000), &Policy::default(), &Previous::none(), Memory::new());
     let text = explain(&decision.models[0]);
@@ -79,9 +79,9 @@ fn a_slow_replica_counts_as_a_part_of_one() {
 fn the_slow_one_goes_first() {
     let goes = |slow: Option<u32>| {
         let (mut memory, mut previous) = (Memory::new(), Previous::none());
-        for look in 0..40 {
+        for tick in 0..40 {
             let mut world = ten(slow, 30_000);
-            world.taken_at = at(1_000 + 15 * look);
+            world.taken_at = at(1_000 + 15 * tick);
             let (decision, learnt) = decide(&world, &Policy::default(), &previous, memory);
             (previous, memory) = (previous.after(&decision), learnt);
             let drained = decision.models[0].targets[0].actions.iter().find_map(|one| match one {
@@ -125,18 +125,18 @@ fn what_a_replica_carries_may_not_be_known_while_every_signal_is() {
 #[test]
 fn what_is_only_recommended_goes_down_after_the_load() {
     let (mut memory, mut previous) = (Memory::new(), Previous::none());
-    let mut wanted = Vec::new();
-    for look in 0..120 {
+    let mut targets = Vec::new();
+    for tick in 0..120 {
         // Five minutes of work for four, of which one is there and nobody starts the others.
-        let work = if look < 20 { 40_000 } else { 0 };
+        let work = if tick < 20 { 40_000 } else { 0 };
         let one = model("a/m").recommend().variant(variant("x", "h100").ready(1));
         let one = one.between(1, 10).demand(reading(work));
         let mut world = snapshot().pool(pool("h100").can_grow()).model(one).build();
-        world.taken_at = at(1_000 + 15 * look);
+        world.taken_at = at(1_000 + 15 * tick);
         let (decision, learnt) = decide(&world, &Policy::default(), &previous, memory);
         (previous, memory) = (previous.after(&decision), learnt);
-        wanted.push(decision.models[0].targets[0].replicas.get());
+        targets.push(decision.models[0].targets[0].replicas.get());
     }
-    assert!(wanted[19] >= 4, "{wanted:?}");
-    assert_eq!(wanted[119], 1, "{wanted:?}");
+    assert!(targets[19] >= 4, "{targets:?}");
+    assert_eq!(targets[119], 1, "{targets:?}");
 }

@@ -123,7 +123,7 @@ fn who_is_starved_gets_what_another_of_its_namespace_hardly_needs() {
 #[test]
 fn nothing_is_taken_for_replicas_that_do_not_come() {
     // A quota keeps every further pod of the second from being made.
-    let look = |second: usize, first: usize, time: u64| {
+    let world_of = |second: usize, first: usize, time: u64| {
         let h100 = h100(8).share("b", 0, 1);
         let models = [with("a/first", first, 6), with("b/second", second, 5)];
         let mut world = world(h100, models);
@@ -135,7 +135,7 @@ fn nothing_is_taken_for_replicas_that_do_not_come() {
     // The first gives way within a look, the second never comes.
     let mut first = 6;
     for time in [1_000, 1_015, 1_090, 1_105, 1_400, 4_000] {
-        let world = look(2, first, time);
+        let world = world_of(2, first, time);
         let (decision, learnt) = decide(&world, &Policy::default(), &previous, memory);
         assert_eq!(check(&world, &previous, &decision), []);
         previous = previous.after(&decision);

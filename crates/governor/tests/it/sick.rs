@@ -90,8 +90,8 @@ fn starts(target: &Target) -> u32 {
     starts.sum()
 }
 
-fn has(target: &Target, wanted: impl Fn(&Action) -> bool) -> usize {
-    target.actions.iter().filter(|action| wanted(action)).count()
+fn has(target: &Target, is_so: impl Fn(&Action) -> bool) -> usize {
+    target.actions.iter().filter(|action| is_so(action)).count()
 }
 
 const fn drains(action: &Action) -> bool {
@@ -110,10 +110,10 @@ fn sick(kind: VariantBuilder, count: usize, state: ReplicaState) -> VariantBuild
 fn one_that_has_been_starting_for_two_hours_does_not_hold_up_the_others() {
     let mut world = World::new(cloud(), variant("x", "h100").ready(3).starting(1), 8);
     let target = world.decide();
-    let wanted = target.replicas.get();
-    assert!((8..=12).contains(&wanted), "{target:?}");
+    let desired = target.replicas.get();
+    assert!((8..=12).contains(&desired), "{target:?}");
     assert_eq!(target.spares.get(), 1, "beside the one that does not come");
-    assert_eq!(starts(&target), wanted - 3);
+    assert_eq!(starts(&target), desired - 3);
 }
 
 #[test]
@@ -136,8 +136,8 @@ fn an_image_that_does_not_run_buys_no_second_fleet() {
     for _ in 0..500 {
         let target = world.decide();
         world.carry_out(&target, ReplicaState::Failed);
-        let (there, wanted) = (world.replicas().len() as u32, target.replicas.get());
-        assert!(there <= wanted + wanted.div_ceil(4), "{there} of {wanted}");
+        let (there, desired) = (world.replicas().len() as u32, target.replicas.get());
+        assert!(there <= desired + desired.div_ceil(4), "{there} of {desired}");
         world.pass(15);
     }
 }

@@ -220,7 +220,7 @@ fn what_is_only_shown_takes_nothing_from_anybody() {
         assert_eq!(second.replicas.get(), 2);
     }
     let shown = beside(model("a/second").recommend());
-    assert_eq!(shown.models[1].targets[0].wanted.get(), 5);
+    assert_eq!(shown.models[1].targets[0].unconstrained.get(), 5);
     assert_eq!(shown.models[1].bound, Bound::Capacity);
 }
 
@@ -267,7 +267,7 @@ fn replicas_that_start_are_tried_before_fewer_are_recommended() {
     assert_eq!(most, 8);
     let held: Vec<(u32, u32)> = (0..60).map(|_| tick(5.8)).collect();
     // Fewer must be recommended for 60 s and a third of a start, ten looks, of which none counts before all have served.
-    let tried = held.iter().filter(|look| **look == (most, most)).count();
+    let tried = held.iter().filter(|level| **level == (most, most)).count();
     assert_eq!(tried, 11, "{held:?}");
     assert_eq!(held[59], (7, 7), "what is not needed goes in the end");
 }

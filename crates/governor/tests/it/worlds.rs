@@ -9,7 +9,7 @@ use flyball_core::snapshot::{
 use flyball_core::testing::{
     ModelBuilder, VariantBuilder, at, model, pool, seen, seen_long_ago, snapshot, variant,
 };
-use flyball_core::units::{Micros, Requests, Timestamp, Tokens, TokensPerSecond};
+use flyball_core::units::{Gpus, Micros, Requests, Timestamp, Tokens, TokensPerSecond};
 use flyball_governor::{Memory, Policy, decide};
 use proptest::prelude::*;
 use std::collections::BTreeSet;
@@ -112,15 +112,16 @@ impl RandomModel {
     }
 }
 
-/// Two pools, a training run and so many models.
+/// Two pools, two training runs and so many models.
 pub(crate) fn random_world() -> impl Strategy<Value = Snapshot> {
     let models = prop::collection::vec(random_model(), 0..5);
     let gpus = prop::option::weighted(0.9, 0_u32..60);
     let others = prop_oneof![Just(0_u32), 0_u32..20];
     let share = || prop::option::of((0_u32..20, -1_i32..2));
     let shares = (share(), share());
-    (models, gpus, prop::option::of(0_u32..60), 0_u32..8, 0_u32..3, others, shares).prop_map(
-        |(models, gpus, limit, run, price, others, (a, b))| {
+    let run = (0_u32..8, (0_u32..8, any::<bool>(), prop::bool::weighted(0.8)));
+    (models, gpus, prop::option::of(0_u32..60), run, 0_u32..3, others, shares).prop_map(
+        |(models, gpus, limit, (run, (whole, holds, acts)), price, others, (a, b))| {
             let mut shared = pool("shared").held_by_others(others);
             for (namespace, share) in [("a", a), ("b", b)] {
                 if let Some((guaranteed, priority)) = share {
@@ -135,7 +136,14 @@ pub(crate) fn random_world() -> impl Strategy<Value = Snapshot> {
             for (n, random) in models.iter().enumerate() {
                 world = world.model(random.build(n));
             }
-            world.build()
+            let mut world = world.run("ml/whole", "shared", whole).build();
+            // One that has all that it needs or nothing.
+            if let Some(run) = world.runs.values_mut().last() {
+                run.least = run.most;
+                run.acts = acts;
+                run.gpus = if holds { run.most } else { Gpus::ZERO };
+            }
+            world
         },
     )
 }

@@ -39,7 +39,7 @@ struct Known {
     keys: Arc<Jwks>,
     fetched_at: Option<Timestamp>,
     /// When somebody was last told to fetch.
-    asked_at: Option<Timestamp>,
+    requested_at: Option<Timestamp>,
 }
 
 impl JwksCache {
@@ -102,12 +102,13 @@ impl JwksCache {
 
 impl Known {
     fn ask(&mut self, now: Timestamp) -> FetchAdvice {
-        let recent =
-            self.asked_at.filter(|at| now.since(*at).is_some_and(|past| past < BETWEEN_FETCHES));
+        let recent = self
+            .requested_at
+            .filter(|at| now.since(*at).is_some_and(|past| past < BETWEEN_FETCHES));
         match recent {
             Some(at) => FetchAdvice::NotBefore(at.saturating_add(BETWEEN_FETCHES)),
             None => {
-                self.asked_at = Some(now);
+                self.requested_at = Some(now);
                 FetchAdvice::Fetch
             }
         }

@@ -74,9 +74,9 @@ impl VerifyingKey {
         };
         let algorithm = match key.get("alg") {
             None => algorithm,
-            Some(said) => match (algorithm, TokenAlgorithm::of(said.text()?)?) {
+            Some(stated) => match (algorithm, TokenAlgorithm::of(stated.text()?)?) {
                 (TokenAlgorithm::Rs256, TokenAlgorithm::Ps256) => TokenAlgorithm::Ps256,
-                (of_kind, said) if of_kind == said => of_kind,
+                (of_kind, stated) if of_kind == stated => of_kind,
                 _ => return None,
             },
         };

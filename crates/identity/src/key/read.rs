@@ -41,8 +41,8 @@ impl<'a> PresentedKey<'a> {
         if !parted || ![id, &secret[1..], &checksum[1..]].into_iter().all(digits) {
             return Err(KeyRefusal::Character);
         }
-        let said = base62::value(&shown[LENGTH - CHECKSUM..]);
-        if said != Some(crc32fast::hash(&shown[..CHECKED])) {
+        let stated = base62::value(&shown[LENGTH - CHECKSUM..]);
+        if stated != Some(crc32fast::hash(&shown[..CHECKED])) {
             return Err(KeyRefusal::Checksum);
         }
         let id = std::str::from_utf8(id).map_err(|_| KeyRefusal::Character)?;

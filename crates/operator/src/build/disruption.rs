@@ -11,7 +11,7 @@ use flyball_core::snapshot::Observed;
 use flyball_core::units::{Micros, Requests, Timestamp};
 
 /// A mark stays so long at least.
-const KEPT: Micros = Micros::from_minutes(10);
+const PROTECTED: Micros = Micros::from_minutes(10);
 
 /// Pods of a workload that are written at one look. The rest has its turn at the next.
 const AT_ONCE: usize = 50;
@@ -21,12 +21,12 @@ pub(super) fn writes(
     in_flight: impl Fn(&PodFacts) -> Option<Observed<Requests>>,
     now: Timestamp,
 ) -> Vec<Write> {
-    let there = pods.iter().filter(|pod| pod.ending.is_none() && !pod.kept_by_other);
+    let there = pods.iter().filter(|pod| pod.ending.is_none() && !pod.protected_by_other);
     let write = |pod: &&PodFacts| {
         let name = || pod.name.clone();
         match (is_busy(in_flight(pod)?)?, pod.protected) {
             (true, None) => Some(Write::Protect { pod: name(), since: now }),
-            (false, Some(since)) if now.since(since).is_some_and(|age| age >= KEPT) => {
+            (false, Some(since)) if now.since(since).is_some_and(|age| age >= PROTECTED) => {
                 Some(Write::Unprotect { pod: name() })
             }
             _ => None,
@@ -73,24 +73,24 @@ mod tests {
     #[test]
     fn a_pod_with_requests_is_protected_until_it_has_none_for_a_while() {
         let free = pod("x");
-        let kept = PodFacts { protected: Some(at(MINUTE)), ..pod("x") };
+        let protected = PodFacts { protected: Some(at(MINUTE)), ..pod("x") };
         let name = || "x".to_owned();
         let protect = Write::Protect { pod: name(), since: at(MINUTE) };
         assert_eq!(planned(from_ref(&free), fresh(1), MINUTE), [protect]);
-        assert_eq!(planned(from_ref(&kept), fresh(1), 99 * MINUTE), [], "it is already");
-        assert_eq!(planned(from_ref(&kept), fresh(0), 10 * MINUTE), [], "too soon");
+        assert_eq!(planned(from_ref(&protected), fresh(1), 99 * MINUTE), [], "it is already");
+        assert_eq!(planned(from_ref(&protected), fresh(0), 10 * MINUTE), [], "too soon");
         let unprotect = Write::Unprotect { pod: name() };
-        assert_eq!(planned(from_ref(&kept), fresh(0), 11 * MINUTE), [unprotect]);
+        assert_eq!(planned(from_ref(&protected), fresh(0), 11 * MINUTE), [unprotect]);
         assert_eq!(planned(from_ref(&free), fresh(0), MINUTE), []);
         // What is not known changes nothing.
         let stale = Observed::Stale { value: Requests::ZERO, at: at(0) };
-        assert_eq!(planned(from_ref(&kept), Observed::Missing, 99 * MINUTE), []);
-        assert_eq!(planned(from_ref(&kept), stale, 99 * MINUTE), []);
+        assert_eq!(planned(from_ref(&protected), Observed::Missing, 99 * MINUTE), []);
+        assert_eq!(planned(from_ref(&protected), stale, 99 * MINUTE), []);
     }
 
     #[test]
     fn what_others_set_stays_and_pods_that_end_are_left_alone() {
-        let other = PodFacts { kept_by_other: true, ..pod("x") };
+        let other = PodFacts { protected_by_other: true, ..pod("x") };
         let ends = PodFacts { ending: Some(at(0)), ..pod("y") };
         assert_eq!(planned(&[other, ends], fresh(1), MINUTE), []);
     }

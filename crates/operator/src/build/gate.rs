@@ -19,7 +19,7 @@ pub(super) fn hold_back<'a>(
 ) -> (Vec<Write>, Vec<Violation>) {
     let mut broken = Vec::new();
     let mut costs: BTreeMap<String, Option<i64>> = BTreeMap::new();
-    let mut kept = Vec::new();
+    let mut passed = Vec::new();
     for write in writes {
         let found = match &write {
             Write::Cost { pod, cost } => {
@@ -40,11 +40,11 @@ pub(super) fn hold_back<'a>(
             | Write::Make { .. } => Vec::new(),
         };
         if found.is_empty() {
-            kept.push(write);
+            passed.push(write);
         }
         broken.extend(found);
     }
-    (kept, broken)
+    (passed, broken)
 }
 
 /// Whom this number could take away and must not.

@@ -99,8 +99,8 @@ pub fn build(facts: &Facts, seen: &ObservedCluster, decision: &Decision) -> Buil
         let model = seen.models.get(&decided.model);
         let Some(model) = model.filter(|model| may_write(seen, model, decided)) else { continue };
         let now = seen.snapshot.taken_at;
-        let looked = seen.snapshot.models.get(&decided.model);
-        let writes = of_model(facts, (model, looked), decided, now);
+        let observed = seen.snapshot.models.get(&decided.model);
+        let writes = of_model(facts, (model, observed), decided, now);
         let scene = |key: &WorkloadKey| {
             let (key, workload) = facts.workloads.get_key_value(key)?;
             let pods = facts.pods_of(&key.0, &workload.selector);
@@ -117,13 +117,13 @@ pub fn build(facts: &Facts, seen: &ObservedCluster, decision: &Decision) -> Buil
 }
 
 fn may_write(seen: &ObservedCluster, model: &SeenModel, decided: &ModelDecision) -> bool {
-    let wanted = seen.snapshot.models.get(&decided.model);
-    decided.bound != Bound::Rule && model.problems.is_empty() && wanted.is_some_and(Model::acts)
+    let observed = seen.snapshot.models.get(&decided.model);
+    decided.bound != Bound::Rule && model.problems.is_empty() && observed.is_some_and(Model::acts)
 }
 
 fn of_model(
     facts: &Facts,
-    (model, looked): (&SeenModel, Option<&Model>),
+    (model, observed): (&SeenModel, Option<&Model>),
     decided: &ModelDecision,
     now: Timestamp,
 ) -> Vec<Write> {
@@ -149,7 +149,7 @@ fn of_model(
                 .without(&model.gone);
             writes.extend(scene.writes(target));
             let in_flight = |pod: &PodFacts| {
-                let replicas = &looked?.variants.get(target.variant.name())?.replicas;
+                let replicas = &observed?.variants.get(target.variant.name())?.replicas;
                 Some(replicas.get(&ReplicaId::new(&key.0, &pod.name).ok()?)?.in_flight)
             };
             writes.extend(disruption::writes(&pods, in_flight, now));

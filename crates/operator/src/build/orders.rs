@@ -94,13 +94,13 @@ fn eta(id: &ModelId, model: &Model, decision: &Decision, now: Timestamp) -> Opti
         });
         coming.filter_map(move |replica| Some(left(start?, replica.since)))
     });
-    let asked = || {
+    let planned = || {
         let decided = decision.models.iter().find(|decided| decided.model == *id)?;
-        let wanted = decided.targets.iter().filter(|target| !target.replicas.is_zero());
-        wanted
+        let desired = decided.targets.iter().filter(|target| !target.replicas.is_zero());
+        desired
             .filter_map(|target| model.variants.get(target.variant.name())?.cold_start)
             .map(|start| start.point())
             .min()
     };
-    coming.min().or_else(asked)
+    coming.min().or_else(planned)
 }

@@ -173,16 +173,16 @@ impl<'a> Scene<'a> {
         };
         let draining = count(self.pods.iter().filter(drains).count());
         let beside = target.spares.get().saturating_add(draining);
-        let wanted = target.replicas.get().saturating_add(beside);
-        if wanted >= self.workload.replicas {
-            return wanted;
+        let desired = target.replicas.get().saturating_add(beside);
+        if desired >= self.workload.replicas {
+            return desired;
         }
         let order = Order::of(self.key.1, &self.pods, |pod| steps.cost_now(pod));
         let most = order.most(|pod| steps.leave.contains(pod) || self.is_stuck(pod));
         // Nobody goes whom the decision does not name.
         let most = most.min(steps.leave.len());
         let least = count(self.pods.len() - most);
-        wanted.max(least).min(self.workload.replicas)
+        desired.max(least).min(self.workload.replicas)
     }
 
     /// Whether a pod never served and has had its time: it may go in place of another.

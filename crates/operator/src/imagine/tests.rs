@@ -73,8 +73,8 @@ fn facts() -> Facts {
 }
 
 fn signals(seconds: u64) -> Signals {
-    let asked = testing::gateway(at(seconds), (9.0, 1_000.0, 100.0));
-    Signals { gateways: [("a/m".parse().unwrap(), vec![asked])].into(), ..Signals::default() }
+    let reading = testing::gateway(at(seconds), (9.0, 1_000.0, 100.0));
+    Signals { gateways: [("a/m".parse().unwrap(), vec![reading])].into(), ..Signals::default() }
 }
 
 /// A world that was looked at for an hour, and who looked.
@@ -84,7 +84,7 @@ fn world() -> (WhatIfWorld, Brain) {
     for _ in 0..240 {
         now += 15;
         last = signals(now);
-        let seen = look(&facts, &last, &mut learnt, (at(now), MINUTE));
+        let seen = observe(&facts, &last, &mut learnt, (at(now), MINUTE));
         brain.decide(&seen);
     }
     let tick = Micros::from_seconds(15);

@@ -13,7 +13,7 @@ const GONE: Duration = Duration::from_secs(10);
 
 /// A gateway that never told anything and has not come again for so long is not counted on any more.
 /// They come every quarter of a minute.
-const NEVER_TOLD: Duration = Duration::from_mins(10);
+const NEVER_REPORTED: Duration = Duration::from_mins(10);
 
 /// Gateways at once, silent ones among them.
 const GATEWAYS: usize = 1_000;
@@ -43,11 +43,11 @@ pub struct GatewayReport {
     /// When it connected last.
     pub since: SystemTime,
     /// When it said anything last.
-    pub heard_at: SystemTime,
+    pub last_seen: SystemTime,
     /// Whether it has been silent for so long that it must be taken for gone. What it said is old then.
     pub gone: bool,
     /// When it last told how things stand, if it has since it began. If not, all that follows is empty.
-    pub told_at: Option<SystemTime>,
+    pub reported_at: Option<SystemTime>,
     /// The number of the orders that it goes by; 0 if none of ours reached it.
     pub orders: u64,
     /// Every model that it serves.
@@ -142,7 +142,7 @@ impl Book {
             version,
             protocol,
             since: now,
-            heard_at: now,
+            last_seen: now,
             gone: false,
             orders: 0,
             ..last
@@ -153,7 +153,7 @@ impl Book {
     }
 
     /// A gateway says something. Whether it waits for other models than before.
-    pub(crate) fn hear(
+    pub(crate) fn receive(
         &mut self,
         name: &str,
         talk: u64,
@@ -162,8 +162,8 @@ impl Book {
     ) -> Result<bool, Refused> {
         let gateway = self.gateways.get_mut(name).filter(|gateway| gateway.talk == talk);
         let gateway = gateway.ok_or(Refused::Replaced)?;
-        let was_gone = is_gone(gateway.last.heard_at, now);
-        gateway.last.heard_at = now;
+        let was_gone = is_gone(gateway.last.last_seen, now);
+        gateway.last.last_seen = now;
         let mut changed = was_gone && !gateway.waking.is_empty();
         gateway.recall(up.past, now)?;
         if let Some(demand) = up.demand {
@@ -179,9 +179,9 @@ impl Book {
     }
 
     /// All that was said.
-    pub(crate) fn heard(&self, now: SystemTime) -> ReportBook {
+    pub(crate) fn reports(&self, now: SystemTime) -> ReportBook {
         let report = |gateway: &Gateway| {
-            let gone = is_gone(gateway.last.heard_at, now);
+            let gone = is_gone(gateway.last.last_seen, now);
             GatewayReport { gone, ..gateway.last.clone() }
         };
         ReportBook {
@@ -192,16 +192,16 @@ impl Book {
     }
 
     /// Models that gateways wait for which are here.
-    pub(crate) fn wanted(&self, now: SystemTime) -> BTreeSet<PublicName> {
-        let here = self.gateways.values().filter(|gateway| !is_gone(gateway.last.heard_at, now));
-        let wanted: BTreeSet<&PublicName> = here.flat_map(|gateway| &gateway.waking).collect();
-        wanted.into_iter().take(MAX_MODELS).cloned().collect()
+    pub(crate) fn waited_for(&self, now: SystemTime) -> BTreeSet<PublicName> {
+        let here = self.gateways.values().filter(|gateway| !is_gone(gateway.last.last_seen, now));
+        let waited_for: BTreeSet<&PublicName> = here.flat_map(|gateway| &gateway.waking).collect();
+        waited_for.into_iter().take(MAX_MODELS).cloned().collect()
     }
 
     /// Forgets a gateway that does not exist any more. One that has come back meanwhile is kept: silence
     /// alone makes nobody forgotten who once told something.
     pub(crate) fn forget(&mut self, name: &str, now: SystemTime) {
-        if self.gateways.get(name).is_some_and(|known| is_gone(known.last.heard_at, now)) {
+        if self.gateways.get(name).is_some_and(|known| is_gone(known.last.last_seen, now)) {
             self.gateways.remove(name);
         }
         self.refused.remove(name);
@@ -209,17 +209,18 @@ impl Book {
 
     /// Forgets those that never told anything and do not come any more.
     pub(crate) fn sweep(&mut self, now: SystemTime) {
-        self.refused.retain(|_, came| passed(*came, now) < NEVER_TOLD);
+        self.refused.retain(|_, came| passed(*came, now) < NEVER_REPORTED);
         let keep = |last: &GatewayReport| {
-            last.told_at.is_some() || passed(last.heard_at, now) < NEVER_TOLD
+            last.reported_at.is_some() || passed(last.last_seen, now) < NEVER_REPORTED
         };
         self.gateways.retain(|_, gateway| keep(&gateway.last));
     }
 
     /// Remembers that a gateway is there and cannot tell. What one that is known told before stands.
     fn turn_away(&mut self, name: &str, now: SystemTime) {
-        let told = self.gateways.get(name).is_some_and(|known| known.last.told_at.is_some());
-        if told || !is_name(name) {
+        let reported =
+            self.gateways.get(name).is_some_and(|known| known.last.reported_at.is_some());
+        if reported || !is_name(name) {
             return;
         }
         if self.refused.len() < GATEWAYS || self.refused.contains_key(name) {
@@ -234,11 +235,11 @@ impl Book {
         if self.gateways.len() < GATEWAYS {
             return Ok(());
         }
-        let gone = self.gateways.iter().filter(|(_, g)| is_gone(g.last.heard_at, now));
-        let oldest = gone.min_by_key(|(_, gateway)| gateway.last.heard_at);
+        let gone = self.gateways.iter().filter(|(_, g)| is_gone(g.last.last_seen, now));
+        let oldest = gone.min_by_key(|(_, gateway)| gateway.last.last_seen);
         let name = oldest.map(|(name, _)| name.clone()).ok_or(Refused::TooMany)?;
         let forgotten = self.gateways.remove(&name);
-        self.crowded |= forgotten.is_some_and(|forgotten| forgotten.last.told_at.is_some());
+        self.crowded |= forgotten.is_some_and(|forgotten| forgotten.last.reported_at.is_some());
         Ok(())
     }
 }
@@ -261,7 +262,7 @@ impl Gateway {
         });
         let counted = counted.map(|(_, model)| model.clone()).collect();
         self.remember(now, counted);
-        self.last.told_at = Some(now);
+        self.last.reported_at = Some(now);
         self.last.orders = demand.orders;
         self.last.left_out = demand.models_left_out.saturating_add(demand.endpoints_left_out);
         self.last.models = demand.models.into();
@@ -307,9 +308,9 @@ impl GatewayReport {
             protocol: Protocol::OURS,
             started,
             since: now,
-            heard_at: now,
+            last_seen: now,
             gone: false,
-            told_at: None,
+            reported_at: None,
             orders: 0,
             models: Arc::default(),
             past: VecDeque::new(),
@@ -319,8 +320,8 @@ impl GatewayReport {
     }
 }
 
-fn is_gone(heard_at: SystemTime, now: SystemTime) -> bool {
-    passed(heard_at, now) >= GONE
+fn is_gone(last_seen: SystemTime, now: SystemTime) -> bool {
+    passed(last_seen, now) >= GONE
 }
 
 /// A clock that was set back makes nobody old.
@@ -373,41 +374,41 @@ mod tests {
     fn a_silent_gateway_is_gone_after_ten_seconds_and_kept_until_it_is_known_to_be_no_more() {
         let mut book = Book::default();
         let talk = book.open(&hello("a", 8), at(0)).unwrap();
-        assert_eq!(book.heard(at(0)).reports[0].told_at, None);
-        book.hear("a", talk, demand(&[("m", 5, false)]), at(1)).unwrap();
-        let report = &book.heard(at(10)).reports[0];
-        assert_eq!((report.gone, report.told_at, report.orders), (false, Some(at(1)), 4));
+        assert_eq!(book.reports(at(0)).reports[0].reported_at, None);
+        book.receive("a", talk, demand(&[("m", 5, false)]), at(1)).unwrap();
+        let report = &book.reports(at(10)).reports[0];
+        assert_eq!((report.gone, report.reported_at, report.orders), (false, Some(at(1)), 4));
         assert_eq!((report.models[0].arrived, report.version.as_str()), (5, "1.2.3"));
         // A day later it is as silent, and what it told last is still all that is known of its work.
         for seconds in [11, 601, 86_400] {
             book.sweep(at(seconds));
-            let report = &book.heard(at(seconds)).reports[0];
+            let report = &book.reports(at(seconds)).reports[0];
             assert!(report.gone && report.models[0].arrived == 5, "after {seconds} s");
         }
         book.forget("a", at(86_400));
-        assert_eq!(book.heard(at(86_400)).reports, []);
-        assert_eq!(book.hear("a", talk, wake("m"), at(86_401)), Err(Refused::Replaced));
+        assert_eq!(book.reports(at(86_400)).reports, []);
+        assert_eq!(book.receive("a", talk, wake("m"), at(86_401)), Err(Refused::Replaced));
         // One that has come back is not forgotten because somebody saw an old list of pods.
         book.open(&hello("a", 9), at(86_402)).unwrap();
         book.forget("a", at(86_403));
-        assert_eq!(book.heard(at(86_403)).reports.len(), 1);
+        assert_eq!(book.reports(at(86_403)).reports.len(), 1);
     }
 
     #[test]
     fn a_word_that_tells_nothing_makes_what_was_told_no_younger() {
         let mut book = Book::default();
         let talk = book.open(&hello("a", 8), at(0)).unwrap();
-        book.hear("a", talk, demand(&[("m", 5, false)]), at(1)).unwrap();
-        book.hear("a", talk, wake("m"), at(50)).unwrap();
+        book.receive("a", talk, demand(&[("m", 5, false)]), at(1)).unwrap();
+        book.receive("a", talk, wake("m"), at(50)).unwrap();
         let again = book.open(&hello("a", 8), at(60)).unwrap();
         let models = vec![ModelDemand::default(); MAX_MODELS + 1];
         let up = Up {
             demand: Some(ReportedDemand { models, ..ReportedDemand::default() }),
             ..Up::default()
         };
-        assert_eq!(book.hear("a", again, up, at(70)), Err(Refused::TooMuch));
-        let report = &book.heard(at(70)).reports[0];
-        assert_eq!((report.gone, report.told_at), (false, Some(at(1))));
+        assert_eq!(book.receive("a", again, up, at(70)), Err(Refused::TooMuch));
+        let report = &book.reports(at(70)).reports[0];
+        assert_eq!((report.gone, report.reported_at), (false, Some(at(1))));
     }
 
     #[test]
@@ -420,28 +421,28 @@ mod tests {
         };
         let up =
             Up { past: vec![past(99_000, 1), past(20_000, 2), past(5_000, 4)], ..Up::default() };
-        book.hear("a", talk, up, at(100)).unwrap();
+        book.receive("a", talk, up, at(100)).unwrap();
         let seen = |book: &Book| {
-            let report = book.heard(at(101)).reports.remove(0);
+            let report = book.reports(at(101)).reports.remove(0);
             let moments = report.past.iter().map(|(at, models)| (*at, models.len()));
-            (report.told_at, moments.collect::<Vec<_>>())
+            (report.reported_at, moments.collect::<Vec<_>>())
         };
         assert_eq!(seen(&book), (None, vec![(at(80), 1), (at(95), 1)]), "the first is too old");
         for (second, arrived) in [(101, 4), (102, 4), (103, 9)] {
-            book.hear("a", talk, demand(&[("m", arrived, false)]), at(second)).unwrap();
+            book.receive("a", talk, demand(&[("m", arrived, false)]), at(second)).unwrap();
         }
-        let (told, moments) = seen(&book);
-        assert_eq!(told, Some(at(103)));
+        let (reported, moments) = seen(&book);
+        assert_eq!(reported, Some(at(103)));
         assert_eq!(moments[2..], [(at(101), 1), (at(102), 0), (at(103), 1)]);
         // Told again by one who comes again, it changes nothing.
         let again = Up { past: vec![past(5_000, 4)], ..Up::default() };
-        book.hear("a", talk, again, at(103)).unwrap();
+        book.receive("a", talk, again, at(103)).unwrap();
         assert_eq!(seen(&book).1, moments);
-        book.hear("a", talk, demand(&[("m", 9, false)]), at(200)).unwrap();
+        book.receive("a", talk, demand(&[("m", 9, false)]), at(200)).unwrap();
         assert_eq!(seen(&book).1, [(at(200), 0)]);
         let much = vec![past(1, 1); 2 * MAX_PAST + 1];
         let much = Up { past: much, ..Up::default() };
-        assert_eq!(book.hear("a", talk, much, at(201)), Err(Refused::TooMuch));
+        assert_eq!(book.receive("a", talk, much, at(201)), Err(Refused::TooMuch));
     }
 
     #[test]
@@ -450,11 +451,11 @@ mod tests {
         let other = |name| Hello { protocol: None, ..hello(name, 8) };
         assert!(book.open(&other("new"), at(0)).is_err());
         let talk = book.open(&hello("known", 8), at(0)).unwrap();
-        book.hear("known", talk, demand(&[("m", 5, false)]), at(0)).unwrap();
+        book.receive("known", talk, demand(&[("m", 5, false)]), at(0)).unwrap();
         assert!(book.open(&other("known"), at(1)).is_err());
-        let refused = |book: &Book| book.heard(at(1)).refused.into_iter().collect::<Vec<_>>();
+        let refused = |book: &Book| book.reports(at(1)).refused.into_iter().collect::<Vec<_>>();
         assert_eq!(refused(&book), ["new"], "what the other told stands, and ages");
-        assert_eq!(book.heard(at(1)).reports[0].told_at, Some(at(0)));
+        assert_eq!(book.reports(at(1)).reports[0].reported_at, Some(at(0)));
         book.sweep(at(599));
         assert_eq!(refused(&book), ["new"]);
         book.sweep(at(600));
@@ -468,16 +469,16 @@ mod tests {
     fn a_gateway_that_comes_back_keeps_its_word_unless_it_began_anew() {
         let mut book = Book::default();
         let first = book.open(&hello("a", 8), at(0)).unwrap();
-        book.hear("a", first, demand(&[("m", 5, false)]), at(1)).unwrap();
+        book.receive("a", first, demand(&[("m", 5, false)]), at(1)).unwrap();
         let second = book.open(&hello("a", 8), at(3)).unwrap();
-        let report = &book.heard(at(3)).reports[0];
+        let report = &book.reports(at(3)).reports[0];
         assert_eq!((report.models[0].arrived, report.since), (5, at(3)));
         assert_eq!(report.orders, 0, "none of ours reached it on this connection");
-        assert_eq!(book.hear("a", first, demand(&[]), at(4)), Err(Refused::Replaced));
-        book.hear("a", second, demand(&[("m", 6, false)]), at(4)).unwrap();
+        assert_eq!(book.receive("a", first, demand(&[]), at(4)), Err(Refused::Replaced));
+        book.receive("a", second, demand(&[("m", 6, false)]), at(4)).unwrap();
         book.open(&hello("a", 10), at(5)).unwrap();
-        let report = &book.heard(at(5)).reports[0];
-        assert!(report.told_at.is_none() && report.models.is_empty(), "its sums began again");
+        let report = &book.reports(at(5)).reports[0];
+        assert!(report.reported_at.is_none() && report.models.is_empty(), "its sums began again");
     }
 
     #[test]
@@ -485,19 +486,22 @@ mod tests {
         let mut book = Book::default();
         let a = book.open(&hello("a", 8), at(0)).unwrap();
         let b = book.open(&hello("b", 8), at(0)).unwrap();
-        assert_eq!(book.hear("a", a, wake("m"), at(1)), Ok(true));
-        assert_eq!(book.hear("a", a, wake("m"), at(1)), Ok(false));
-        assert_eq!(book.hear("a", a, demand(&[("m", 1, true)]), at(2)), Ok(false));
-        assert_eq!(book.hear("b", b, demand(&[("m", 1, true), ("n", 1, true)]), at(2)), Ok(true));
-        assert_eq!(names(&book.wanted(at(2))), ["m", "n"]);
-        assert_eq!(book.hear("a", a, demand(&[("m", 1, false)]), at(3)), Ok(true));
-        assert_eq!(names(&book.wanted(at(3))), ["m", "n"], "b still waits");
+        assert_eq!(book.receive("a", a, wake("m"), at(1)), Ok(true));
+        assert_eq!(book.receive("a", a, wake("m"), at(1)), Ok(false));
+        assert_eq!(book.receive("a", a, demand(&[("m", 1, true)]), at(2)), Ok(false));
         assert_eq!(
-            names(&book.wanted(at(12))),
+            book.receive("b", b, demand(&[("m", 1, true), ("n", 1, true)]), at(2)),
+            Ok(true)
+        );
+        assert_eq!(names(&book.waited_for(at(2))), ["m", "n"]);
+        assert_eq!(book.receive("a", a, demand(&[("m", 1, false)]), at(3)), Ok(true));
+        assert_eq!(names(&book.waited_for(at(3))), ["m", "n"], "b still waits");
+        assert_eq!(
+            names(&book.waited_for(at(12))),
             [] as [&str; 0],
             "b is gone, and so are its callers"
         );
-        assert_eq!(book.hear("b", b, Up::default(), at(13)), Ok(true), "and is back");
+        assert_eq!(book.receive("b", b, Up::default(), at(13)), Ok(true), "and is back");
     }
 
     #[test]
@@ -507,7 +511,7 @@ mod tests {
         let speaks = |protocol| Hello { protocol, ..hello("a", 8) };
         let refused = book.open(&speaks(Some(other)), at(0)).unwrap_err();
         assert!(refused.to_string().contains("version 2.0"), "{refused}");
-        assert!(book.heard(at(0)).refused.contains("a"), "it is there, and routes");
+        assert!(book.reports(at(0)).refused.contains("a"), "it is there, and routes");
         assert!(book.open(&speaks(None), at(0)).is_err());
         let minor = Protocol { major: Protocol::OURS.major, minor: 99 };
         assert!(book.open(&speaks(Some(minor)), at(0)).is_ok());
@@ -515,30 +519,30 @@ mod tests {
             assert_eq!(book.open(&hello(name, 8), at(0)), Err(Refused::Name));
         }
         let first = book.gateways["a"].talk;
-        book.hear("a", first, demand(&[]), at(0)).unwrap();
+        book.receive("a", first, demand(&[]), at(0)).unwrap();
         for number in 0..GATEWAYS - 1 {
             book.open(&hello(&number.to_string(), 8), at(5)).unwrap();
         }
         assert_eq!(book.open(&hello("more", 8), at(6)), Err(Refused::TooMany));
-        let heard = book.heard(at(6));
-        assert!(heard.refused.contains("more") && !heard.crowded);
+        let reports = book.reports(at(6));
+        assert!(reports.refused.contains("more") && !reports.crowded);
         // The first is gone by now, and makes room; from then on nobody knows what it has.
         book.open(&hello("more", 8), at(11)).unwrap();
         assert_eq!(book.gateways.len(), GATEWAYS);
-        assert!(book.heard(at(11)).crowded);
+        assert!(book.reports(at(11)).crowded);
         let talk = book.open(&hello("more", 8), at(11)).unwrap();
         let models = vec![ModelDemand::default(); MAX_MODELS + 1];
         let up = Up {
             demand: Some(ReportedDemand { models, ..ReportedDemand::default() }),
             ..Up::default()
         };
-        assert_eq!(book.hear("more", talk, up, at(11)), Err(Refused::TooMuch));
+        assert_eq!(book.receive("more", talk, up, at(11)), Err(Refused::TooMuch));
     }
 
     #[test]
     fn a_clock_that_was_set_back_makes_nobody_old() {
         let mut book = Book::default();
         book.open(&hello("a", 8), at(100)).unwrap();
-        assert!(!book.heard(at(0)).reports[0].gone);
+        assert!(!book.reports(at(0)).reports[0].gone);
     }
 }

@@ -1,7 +1,7 @@
 //! One conversation with a gateway.
 
 use super::book::Refused;
-use super::{GatewayLink, Told};
+use super::{GatewayLink, GivenOrders};
 use flyball_resources::stream::{Down, Hello, Protocol, QuotaOrders, Up, Welcome};
 use futures::future::BoxFuture;
 use futures::stream::{BoxStream, StreamExt as _, unfold};
@@ -37,12 +37,12 @@ struct Conversation {
     gateway: String,
     number: u64,
     inbound: Streaming<Up>,
-    orders: watch::Receiver<Option<Arc<Told>>>,
+    orders: watch::Receiver<Option<Arc<GivenOrders>>>,
     quota: mpsc::Receiver<QuotaOrders>,
     closing: watch::Receiver<bool>,
     beat: Interval,
     began: Instant,
-    heard: Instant,
+    last_seen: Instant,
     is_welcome: bool,
     is_over: bool,
 }
@@ -110,7 +110,7 @@ impl Conversation {
             closing,
             beat,
             began: now,
-            heard: now,
+            last_seen: now,
             is_welcome: false,
             is_over: false,
         })
@@ -127,7 +127,7 @@ impl Conversation {
         }
         loop {
             let event = tokio::select! {
-                said = self.inbound.message() => Event::Received(said.map(|up| up.map(Box::new))),
+                message = self.inbound.message() => Event::Received(message.map(|up| up.map(Box::new))),
                 changed = self.orders.changed() => {
                     if changed.is_ok() { Event::Ordered } else { Event::Ends }
                 }
@@ -137,8 +137,8 @@ impl Conversation {
             };
             match event {
                 Event::Received(Ok(Some(up))) => {
-                    self.heard = Instant::now();
-                    if let Err(refused) = self.link.hear(&self.gateway, self.number, *up) {
+                    self.last_seen = Instant::now();
+                    if let Err(refused) = self.link.receive(&self.gateway, self.number, *up) {
                         return Some(self.end(status(&refused)));
                     }
                 }
@@ -153,7 +153,7 @@ impl Conversation {
                     let (quota, holds) = (Some(quota), self.holds());
                     return Some(Ok(Down { quota, holds, ..Down::default() }));
                 }
-                Event::Beat if self.heard.elapsed() >= SILENT => {
+                Event::Beat if self.last_seen.elapsed() >= SILENT => {
                     let what = "no message for ten seconds";
                     return Some(self.end(Status::deadline_exceeded(what)));
                 }
@@ -176,13 +176,13 @@ impl Conversation {
 
     /// The orders as they are now.
     fn ordered(&mut self) -> Down {
-        let orders = self.orders.borrow_and_update().as_ref().map(|told| told.sent_now());
+        let orders = self.orders.borrow_and_update().as_ref().map(|given| given.sent_now());
         let holds = orders.as_ref().map_or(0, |orders| orders.sequence);
         Down { orders, holds, ..Down::default() }
     }
 
     fn holds(&self) -> u64 {
-        self.orders.borrow().as_ref().map_or(0, |told| told.orders.sequence)
+        self.orders.borrow().as_ref().map_or(0, |given| given.orders.sequence)
     }
 
     fn end(&mut self, status: Status) -> Result<Down, Status> {

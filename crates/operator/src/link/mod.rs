@@ -1,14 +1,14 @@
 //! The operator's end of the stream between it and the gateways: what is wanted comes up, what to go by
 //! goes down.
 //!
-//! [`Link`] is what the rest of the operator sees: [`Link::heard`] is the last word of each gateway,
-//! [`Link::tell`] replaces what all of them go by, [`Link::wakes`] are the models that somebody waits
+//! `Link` is what the rest of the operator sees: `Link::reports` is the last word of each gateway,
+//! `Link::publish` replaces what all of them go by, `Link::wakes` are the models that somebody waits
 //! for. `book` keeps who said what and when, and is pure; `conversation` is one conversation, `serve` takes
 //! connections, `auth` says who may talk, `review` asks the API server about tokens, `tls` reads
 //! certificates.
 //!
 //! It decides nothing, and nobody waits for it: a gateway that hears nothing goes on by what it heard
-//! last. Start at [`Link`].
+//! last. Start at `Link`.
 
 mod auth;
 pub(crate) mod book;
@@ -40,7 +40,7 @@ use tokio::time::Instant;
 #[derive(Debug)]
 pub struct GatewayLink {
     book: Mutex<Book>,
-    orders: watch::Sender<Option<Arc<Told>>>,
+    orders: watch::Sender<Option<Arc<GivenOrders>>>,
     wakes: watch::Sender<BTreeSet<PublicName>>,
     /// Whom gateways ask for parts of budgets and limits.
     quota: Arc<TenantQuota>,
@@ -49,7 +49,7 @@ pub struct GatewayLink {
 
 /// Orders, and when they were given.
 #[derive(Debug)]
-struct Told {
+struct GivenOrders {
     orders: Orders,
     at: Instant,
 }
@@ -99,9 +99,9 @@ impl GatewayLink {
     }
 
     /// The last word of each gateway, by name, and who could not say anything. A gateway that was silent
-    /// for ten seconds is marked as gone; it is kept until [`Link::forget`].
-    pub fn heard(&self, now: SystemTime) -> ReportBook {
-        self.book().heard(now)
+    /// for ten seconds is marked as gone; it is kept until `Link::forget`.
+    pub fn reports(&self, now: SystemTime) -> ReportBook {
+        self.book().reports(now)
     }
 
     /// These gateways do not exist any more.
@@ -111,10 +111,10 @@ impl GatewayLink {
     }
 
     /// From now on all gateways go by these orders, those that come later too. Returns their number:
-    /// a gateway whose [`Report::orders`] has reached it goes by them.
+    /// a gateway whose `Report::orders` has reached it goes by them.
     ///
     /// Until this was called, gateways are told nothing and keep what they had.
-    pub fn tell(&self, mut orders: Orders) -> Result<u64, TooLarge> {
+    pub fn publish(&self, mut orders: Orders) -> Result<u64, TooLarge> {
         orders.program.clone_from(&self.program);
         let (models, drains) = (orders.models.len(), orders.drains.len());
         let bytes = orders.encoded_len();
@@ -122,19 +122,19 @@ impl GatewayLink {
             return Err(TooLarge { models, drains, bytes });
         }
         let mut sequence = 0;
-        self.orders.send_if_modified(|told| {
-            let before = told.as_ref().map_or(0, |told| told.orders.sequence);
+        self.orders.send_if_modified(|given| {
+            let before = given.as_ref().map_or(0, |given| given.orders.sequence);
             sequence = before;
             orders.sequence = before;
             // The same again is not worth a message, unless it promises a time anew.
             let promises = orders.models.iter().any(|model| model.wake_eta_ms.is_some());
-            if !promises && told.as_ref().is_some_and(|told| told.orders == orders) {
+            if !promises && given.as_ref().is_some_and(|given| given.orders == orders) {
                 return false;
             }
             sequence = before + 1;
             orders.sequence = sequence;
             let orders = std::mem::take(&mut orders);
-            *told = Some(Arc::new(Told { orders, at: Instant::now() }));
+            *given = Some(Arc::new(GivenOrders { orders, at: Instant::now() }));
             true
         });
         Ok(sequence)
@@ -152,16 +152,16 @@ impl GatewayLink {
     }
 
     /// A gateway says something.
-    fn hear(&self, gateway: &str, talk: u64, mut up: Up) -> Result<(), Refused> {
+    fn receive(&self, gateway: &str, talk: u64, mut up: Up) -> Result<(), Refused> {
         let now = SystemTime::now();
         let quota = up.quota.take();
         let mut book = self.book();
-        if book.hear(gateway, talk, up, now)? {
-            self.want(book.wanted(now));
+        if book.receive(gateway, talk, up, now)? {
+            self.want(book.waited_for(now));
         }
         drop(book);
         // Only who speaks for a gateway asks for it.
-        quota.map_or(Ok(()), |quota| self.quota.hear(gateway, &quota))?;
+        quota.map_or(Ok(()), |quota| self.quota.receive(gateway, &quota))?;
         Ok(())
     }
 
@@ -170,13 +170,13 @@ impl GatewayLink {
         let now = SystemTime::now();
         let mut book = self.book();
         book.sweep(now);
-        self.want(book.wanted(now));
+        self.want(book.waited_for(now));
     }
 
-    fn want(&self, wanted: BTreeSet<PublicName>) {
+    fn want(&self, waited_for: BTreeSet<PublicName>) {
         self.wakes.send_if_modified(|before| {
-            let differs = *before != wanted;
-            *before = wanted;
+            let differs = *before != waited_for;
+            *before = waited_for;
             differs
         });
     }
@@ -186,7 +186,7 @@ impl GatewayLink {
     }
 }
 
-impl Told {
+impl GivenOrders {
     /// As they are to be sent now: promised times are told from the moment of sending.
     fn sent_now(&self) -> Orders {
         let mut orders = self.orders.clone();

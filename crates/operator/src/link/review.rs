@@ -13,13 +13,13 @@ pub struct TokenReviews {
     client: Client,
     /// As `system:serviceaccount:namespace:name`.
     allowed: BTreeSet<String>,
-    kept: ReviewCache,
+    verdicts: ReviewCache,
 }
 
 impl TokenReviews {
     /// One that lets these accounts talk, each as `system:serviceaccount:namespace:name`.
     pub fn new(client: Client, allowed: impl IntoIterator<Item = String>) -> Self {
-        Self { client, allowed: allowed.into_iter().collect(), kept: ReviewCache::default() }
+        Self { client, allowed: allowed.into_iter().collect(), verdicts: ReviewCache::default() }
     }
 
     async fn ask(&self, token: &str) -> AccessVerdict {
@@ -40,7 +40,7 @@ impl TokenReviews {
 
 impl Verify for TokenReviews {
     fn verify<'a>(&'a self, token: &'a str) -> BoxFuture<'a, AccessVerdict> {
-        Box::pin(self.kept.or_ask(token, AUDIENCE, self.ask(token)))
+        Box::pin(self.verdicts.or_ask(token, AUDIENCE, self.ask(token)))
     }
 }
 
@@ -71,10 +71,10 @@ mod tests {
     async fn answer(request: Request<Incoming>) -> Result<Response<Full<Bytes>>, Infallible> {
         assert_eq!(request.uri().path(), "/apis/authentication.k8s.io/v1/tokenreviews");
         let body = request.into_body().collect().await.unwrap().to_bytes();
-        let asked: Value = serde_json::from_slice(&body).unwrap();
-        assert_eq!(asked["spec"]["audiences"], json!([AUDIENCE]));
+        let reviewed: Value = serde_json::from_slice(&body).unwrap();
+        assert_eq!(reviewed["spec"]["audiences"], json!([AUDIENCE]));
         let yes = |name: &str, audience: &str| json!({"authenticated": true, "audiences": [audience], "user": {"username": name}});
-        let status = match asked["spec"]["token"].as_str().unwrap() {
+        let status = match reviewed["spec"]["token"].as_str().unwrap() {
             "gateway" => yes(GATEWAY, AUDIENCE),
             "other" => yes("system:serviceaccount:team:other", AUDIENCE),
             "elsewhere" => yes(GATEWAY, "vault"),
@@ -85,15 +85,15 @@ mod tests {
             _ => json!({"error": "expired"}),
         };
         let review = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview",
-            "metadata": {}, "spec": asked["spec"], "status": status});
+            "metadata": {}, "spec": reviewed["spec"], "status": status});
         Ok(Response::new(Full::from(review.to_string())))
     }
 
     async fn server() -> (Client, Arc<AtomicU32>) {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let asked = Arc::<AtomicU32>::default();
-        let count = Arc::clone(&asked);
+        let requests = Arc::<AtomicU32>::default();
+        let count = Arc::clone(&requests);
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
                 let count = Arc::clone(&count);
@@ -109,17 +109,17 @@ mod tests {
         });
         let mut config = kube::Config::new(format!("http://{address}").parse().unwrap());
         config.default_retry = false;
-        (Client::try_from(config).unwrap(), asked)
+        (Client::try_from(config).unwrap(), requests)
     }
 
     #[tokio::test]
     async fn only_listed_accounts_with_a_token_for_us_may_talk_and_verdicts_hold_a_minute() {
-        let (client, asked) = server().await;
+        let (client, requests) = server().await;
         let reviews = TokenReviews::new(client, [GATEWAY.to_owned()]);
         for _ in 0..3 {
             assert_eq!(reviews.verify("gateway").await, AccessVerdict::Allowed(GATEWAY.to_owned()));
         }
-        assert_eq!(asked.load(Ordering::Relaxed), 1);
+        assert_eq!(requests.load(Ordering::Relaxed), 1);
         for (token, word) in
             [("other", "team:other"), ("elsewhere", "audience"), ("old", "expired")]
         {
@@ -130,12 +130,12 @@ mod tests {
             let verdict = reviews.verify("broken").await;
             assert!(matches!(verdict, AccessVerdict::Unknown(_)), "{verdict:?}");
         }
-        assert_eq!(asked.load(Ordering::Relaxed), 6, "what could not be known is asked again");
+        assert_eq!(requests.load(Ordering::Relaxed), 6, "what could not be known is asked again");
         tokio::time::pause();
         tokio::time::advance(Duration::from_mins(1)).await;
         tokio::time::resume();
         reviews.verify("gateway").await;
-        assert_eq!(asked.load(Ordering::Relaxed), 7);
+        assert_eq!(requests.load(Ordering::Relaxed), 7);
         assert!(!format!("{reviews:?}").contains("kept"));
     }
 }

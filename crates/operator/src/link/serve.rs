@@ -143,14 +143,14 @@ async fn talk(shared: Arc<Shared>, stream: impl AsyncRead + AsyncWrite + Unpin +
         .initial_connection_window_size(WINDOW)
         .serve_connection(TokioIo::new(stream), service_fn(answer));
     tokio::pin!(serving);
-    let mut look = tokio::time::interval(IDLE);
-    look.tick().await;
+    let mut check = tokio::time::interval(IDLE);
+    check.tick().await;
     let mut ends = false;
     loop {
         tokio::select! {
             // Whatever came of it: the gateway comes again.
             _ = &mut serving => return,
-            _ = look.tick() => if talks.load(Ordering::Relaxed) == 0 { return },
+            _ = check.tick() => if talks.load(Ordering::Relaxed) == 0 { return },
             _ = closing.wait_for(|closing| *closing), if !ends => {
                 ends = true;
                 serving.as_mut().graceful_shutdown();

@@ -44,8 +44,8 @@ impl Office {
 
 /// A gateway that says what it is told to.
 struct Gateway {
-    says: mpsc::Sender<Up>,
-    hears: Streaming<Down>,
+    sends: mpsc::Sender<Up>,
+    receives: Streaming<Down>,
 }
 
 struct Wire(hyper::client::conn::http2::SendRequest<Body>);
@@ -83,19 +83,20 @@ impl Gateway {
         let origin = http::Uri::from_static("http://operator");
         let mut grpc = tonic::client::Grpc::with_origin(Wire(send), origin);
         grpc.ready().await.map_err(|error| Status::unavailable(error.to_string()))?;
-        let (says, said) = mpsc::channel(16);
-        says.send(Up { hello: Some(hello), ..Up::default() }).await.unwrap();
-        let said = futures::stream::unfold(said, |mut said: mpsc::Receiver<Up>| async move {
-            Some((said.recv().await?, said))
-        });
-        let mut request = Request::new(said);
+        let (sends, messages) = mpsc::channel(16);
+        sends.send(Up { hello: Some(hello), ..Up::default() }).await.unwrap();
+        let messages =
+            futures::stream::unfold(messages, |mut messages: mpsc::Receiver<Up>| async move {
+                Some((messages.recv().await?, messages))
+            });
+        let mut request = Request::new(messages);
         if let Some(token) = token {
             let value = format!("Bearer {token}").parse().unwrap();
             request.metadata_mut().insert("authorization", value);
         }
         let codec = tonic_prost::ProstCodec::<Up, Down>::default();
         let answer = grpc.streaming(request, PATH.parse().unwrap(), codec).await?;
-        Ok(Self { says, hears: answer.into_inner() })
+        Ok(Self { sends, receives: answer.into_inner() })
     }
 
     async fn plain(office: &Office, name: &str) -> Self {
@@ -103,15 +104,15 @@ impl Gateway {
         Self::comes(stream, hello(name), None).await.unwrap()
     }
 
-    async fn says(&self, up: Up) {
-        self.says.send(up).await.unwrap();
+    async fn sends(&self, up: Up) {
+        self.sends.send(up).await.unwrap();
     }
 
     /// The next message that is so.
-    async fn hears(&mut self, is_so: impl Fn(&Down) -> bool) -> Down {
+    async fn receives(&mut self, is_so: impl Fn(&Down) -> bool) -> Down {
         let hearing = async {
             loop {
-                let down = self.hears.message().await.unwrap().expect("the stream goes on");
+                let down = self.receives.message().await.unwrap().expect("the stream goes on");
                 if is_so(&down) {
                     return down;
                 }
@@ -149,25 +150,30 @@ fn wake() -> Up {
 async fn what_gateways_say_is_heard_and_what_they_are_told_reaches_all_and_those_that_come_later() {
     let office = Office::open(Auth::default()).await;
     let mut first = Gateway::plain(&office, "a").await;
-    let welcome = first.hears(|down| down.welcome.is_some()).await;
+    let welcome = first.receives(|down| down.welcome.is_some()).await;
     assert_eq!((welcome.orders, welcome.holds), (None, 0), "nothing was told yet");
-    first.says(demand(false)).await;
-    while office.link.heard(SystemTime::now()).reports.iter().all(|report| report.told_at.is_none())
+    first.sends(demand(false)).await;
+    while office
+        .link
+        .reports(SystemTime::now())
+        .reports
+        .iter()
+        .all(|report| report.reported_at.is_none())
     {
         tokio::time::sleep(Duration::from_millis(2)).await;
     }
-    assert_eq!(office.link.tell(orders("m", None)), Ok(1));
-    assert_eq!(office.link.tell(orders("m", None)), Ok(1), "the same is not said twice");
-    let told = first.hears(|down| down.orders.is_some()).await;
-    assert_eq!((told.holds, told.orders.unwrap().drains.len()), (1, 1));
+    assert_eq!(office.link.publish(orders("m", None)), Ok(1));
+    assert_eq!(office.link.publish(orders("m", None)), Ok(1), "the same is not said twice");
+    let sent = first.receives(|down| down.orders.is_some()).await;
+    assert_eq!((sent.holds, sent.orders.unwrap().drains.len()), (1, 1));
     let mut second = Gateway::plain(&office, "b").await;
-    let welcome = second.hears(|down| down.welcome.is_some()).await;
+    let welcome = second.receives(|down| down.welcome.is_some()).await;
     assert_eq!(welcome.orders.unwrap().sequence, 1);
-    let beat = second.hears(|down| down.welcome.is_none()).await;
+    let beat = second.receives(|down| down.welcome.is_none()).await;
     assert_eq!((beat.orders, beat.holds), (None, 1));
     let names: Vec<_> = office
         .link
-        .heard(SystemTime::now())
+        .reports(SystemTime::now())
         .reports
         .into_iter()
         .map(|report| report.gateway)
@@ -175,7 +181,7 @@ async fn what_gateways_say_is_heard_and_what_they_are_told_reaches_all_and_those
     assert_eq!(names, ["a", "b"]);
     office.stop.send(()).unwrap();
     office.serving.await.unwrap().unwrap();
-    let end = async { while let Ok(Some(_)) = first.hears.message().await {} };
+    let end = async { while let Ok(Some(_)) = first.receives.message().await {} };
     timeout(LONG, end).await.unwrap();
 }
 
@@ -184,17 +190,17 @@ async fn a_wake_is_told_once_by_however_many() {
     let office = Office::open(Auth::default()).await;
     let mut wakes = office.link.wakes();
     let (a, b) = (Gateway::plain(&office, "a").await, Gateway::plain(&office, "b").await);
-    a.says(wake()).await;
+    a.sends(wake()).await;
     timeout(LONG, wakes.changed()).await.unwrap().unwrap();
     assert!(wakes.borrow_and_update().iter().any(|public| public.name == "m"));
-    b.says(wake()).await;
-    a.says(demand(true)).await;
-    b.says(demand(true)).await;
+    b.sends(wake()).await;
+    a.sends(demand(true)).await;
+    b.sends(demand(true)).await;
     tokio::time::sleep(Duration::from_millis(50)).await;
     assert!(!wakes.has_changed().unwrap());
-    a.says(demand(false)).await;
-    b.says(demand(false)).await;
-    timeout(LONG, wakes.wait_for(|wanted| wanted.is_empty())).await.unwrap().unwrap();
+    a.sends(demand(false)).await;
+    b.sends(demand(false)).await;
+    timeout(LONG, wakes.wait_for(|waited_for| waited_for.is_empty())).await.unwrap().unwrap();
 }
 
 #[tokio::test]
@@ -219,10 +225,10 @@ async fn a_second_connection_under_one_name_ends_the_first() {
     let office = Office::open(Auth::default()).await;
     let mut first = Gateway::plain(&office, "a").await;
     let _second = Gateway::plain(&office, "a").await;
-    first.says(demand(false)).await;
+    first.sends(demand(false)).await;
     let ended = async {
         loop {
-            match first.hears.message().await {
+            match first.receives.message().await {
                 Ok(Some(_)) => {}
                 Ok(None) => panic!("it should say why"),
                 Err(status) => return status,
@@ -236,15 +242,15 @@ async fn a_second_connection_under_one_name_ends_the_first() {
 #[tokio::test(start_paused = true)]
 async fn promised_times_are_told_from_the_moment_of_sending() {
     let link = GatewayLink::new();
-    link.tell(orders("m", Some(60_000))).unwrap();
+    link.publish(orders("m", Some(60_000))).unwrap();
     tokio::time::advance(Duration::from_secs(20)).await;
-    let told = link.orders.borrow().clone().unwrap();
-    assert_eq!(told.sent_now().models[0].wake_eta_ms, Some(40_000));
-    assert_eq!(link.tell(orders("m", Some(60_000))), Ok(2), "that is another minute");
+    let given = link.orders.borrow().clone().unwrap();
+    assert_eq!(given.sent_now().models[0].wake_eta_ms, Some(40_000));
+    assert_eq!(link.publish(orders("m", Some(60_000))), Ok(2), "that is another minute");
     tokio::time::advance(Duration::from_secs(100)).await;
     assert_eq!(link.orders.borrow().clone().unwrap().sent_now().models[0].wake_eta_ms, Some(0));
     let many = Orders { models: vec![ModelOrders::default(); MAX_MODELS + 1], ..Orders::default() };
-    assert!(link.tell(many).unwrap_err().to_string().contains("hint:"));
+    assert!(link.publish(many).unwrap_err().to_string().contains("hint:"));
     assert_eq!(link.orders.borrow().as_ref().unwrap().orders.sequence, 2, "those before hold");
 }
 

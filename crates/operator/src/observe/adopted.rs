@@ -77,7 +77,7 @@ mod tests {
             "matchLabels": {"app": "vllm"},
             "matchExpressions": [{"key": "tier", "operator": "In", "values": ["a", "b"]}],
         });
-        let said = adopted(&facts(selector), &service(json!(null)));
+        let adopted_ones = adopted(&facts(selector), &service(json!(null)));
         let expected = AdoptedStatus {
             variant: "old".to_owned(),
             selector: "app=vllm,tier in (a,b)".to_owned(),
@@ -85,7 +85,7 @@ mod tests {
             engine: Some("VLLM".to_owned()),
             served_as: vec!["org/m".to_owned()],
         };
-        assert_eq!(said, [expected], "what Flyball starts is in the spec");
+        assert_eq!(adopted_ones, [expected], "what Flyball starts is in the spec");
     }
 
     #[test]
@@ -94,9 +94,12 @@ mod tests {
             {"variant": "old", "selector": "app=vllm", "port": 8000},
             {"variant": "removed", "selector": "app=other"},
         ]});
-        let said = adopted(&Facts::default(), &service(before.clone()));
-        assert_eq!(said.len(), 1, "{said:?}");
-        assert_eq!((said[0].selector.as_str(), said[0].port), ("app=vllm", Some(8000)));
+        let adopted_ones = adopted(&Facts::default(), &service(before.clone()));
+        assert_eq!(adopted_ones.len(), 1, "{adopted_ones:?}");
+        assert_eq!(
+            (adopted_ones[0].selector.as_str(), adopted_ones[0].port),
+            ("app=vllm", Some(8000))
+        );
         assert_eq!(adopted(&facts(json!({})), &service(before)).len(), 1, "everything is nothing");
         assert!(adopted(&Facts::default(), &service(json!(null))).is_empty());
     }
@@ -107,7 +110,7 @@ mod tests {
         wrong.spec.objectives.attainment_percent = "none".to_owned();
         let labels = json!({"matchLabels": {"app": "vllm"}});
         let facts = Facts { models: vec![Arc::new(wrong)], ..facts(labels) };
-        let seen = crate::observe::look(
+        let seen = crate::observe::observe(
             &facts,
             &crate::observe::demand::Signals::default(),
             &mut crate::observe::ObservedMemory::default(),

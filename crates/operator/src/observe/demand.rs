@@ -23,7 +23,7 @@ pub struct Signals {
     /// Gateways that are known and told nothing lately.
     pub silent: Vec<Silent>,
     /// Those that exist and never told what they serve: it may be any model.
-    pub unheard: u32,
+    pub unreported: u32,
 }
 
 /// Names of silent ones that a person is shown: the first few are where to begin.
@@ -32,17 +32,17 @@ const NAMES: usize = 3;
 impl Signals {
     /// Counts gateways that exist and never told anything, once all that exist are known; `more` if there
     /// may be some that are not.
-    pub fn count_unheard(&mut self, more: bool) {
+    pub fn count_unreported(&mut self, more: bool) {
         let silent = |name: &String| Silent { gateway: name.clone(), since: None };
-        let unheard: Vec<Silent> = self.in_flight.unheard().map(silent).collect();
-        let count = u32::try_from(unheard.len()).unwrap_or(u32::MAX);
-        self.unheard = count.saturating_add(u32::from(more));
-        self.silent.extend(unheard);
+        let unreported: Vec<Silent> = self.in_flight.unreported().map(silent).collect();
+        let count = u32::try_from(unreported.len()).unwrap_or(u32::MAX);
+        self.unreported = count.saturating_add(u32::from(more));
+        self.silent.extend(unreported);
     }
 
     /// Gateways that did not say whether they serve a model.
     pub(super) fn silent_about(&self, id: &ModelId) -> u32 {
-        self.unheard.saturating_add(self.left_out.get(id).copied().unwrap_or(0))
+        self.unreported.saturating_add(self.left_out.get(id).copied().unwrap_or(0))
     }
 
     /// Gateways that should tell and do not, for people to read.

@@ -172,10 +172,10 @@ mod tests {
             ("lmsysorg/sglang:v0.5.23", &[], 30, None, "PeriodSeconds to 75 or more"),
             (vllm, &["--shutdown-timeout", "60", "--shutdown-timeout=0"], 90, None, "stalls"),
         ] {
-            let Drain::Cuts(said) = drain(&workload(image, args, grace, pause)) else {
+            let Drain::Cuts(hint) = drain(&workload(image, args, grace, pause)) else {
                 panic!("{image} {args:?}")
             };
-            assert!(said.contains(words), "{said}");
+            assert!(hint.contains(words), "{hint}");
         }
     }
 
@@ -195,22 +195,22 @@ mod tests {
 
     #[test]
     fn where_it_is_known_how_long_a_request_may_take_it_gets_as_long() {
-        let told = |kind, args: &[&str], grace, pause| {
+        let drain_with = |kind, args: &[&str], grace, pause| {
             drain_of(kind, 120, &workload("r/own:1", args, grace, pause))
         };
         let short = "--shutdown-timeout 60 ends before the 120 s";
         for (found, words) in [
-            (told(Engine::Vllm, &["--shutdown-timeout", "60"], 300, None), short),
-            (told(Engine::LlamaCpp, &[], 140, Some(60)), "such as 120"),
-            (told(Engine::Sglang, &[], 120, None), "PeriodSeconds to 135 or more"),
+            (drain_with(Engine::Vllm, &["--shutdown-timeout", "60"], 300, None), short),
+            (drain_with(Engine::LlamaCpp, &[], 140, Some(60)), "such as 120"),
+            (drain_with(Engine::Sglang, &[], 120, None), "PeriodSeconds to 135 or more"),
         ] {
-            let Drain::Cuts(said) = found else { panic!("{words}") };
-            assert!(said.contains(words), "{said}");
+            let Drain::Cuts(hint) = found else { panic!("{words}") };
+            assert!(hint.contains(words), "{hint}");
         }
         for fine in [
-            told(Engine::Vllm, &["--shutdown-timeout", "120"], 140, Some(5)),
-            told(Engine::LlamaCpp, &[], 140, Some(125)),
-            told(Engine::Sglang, &[], 140, Some(5)),
+            drain_with(Engine::Vllm, &["--shutdown-timeout", "120"], 140, Some(5)),
+            drain_with(Engine::LlamaCpp, &[], 140, Some(125)),
+            drain_with(Engine::Sglang, &[], 140, Some(5)),
         ] {
             assert_eq!(fine, Drain::Finishes);
         }

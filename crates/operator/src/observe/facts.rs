@@ -1,5 +1,6 @@
 //! What the API server said, as far as it matters, at one moment.
 
+use super::loans::LoanFacts;
 use super::nodes::{Outlook, outlook};
 use crate::time::moment;
 use crate::validate::ValidationRules;
@@ -39,6 +40,8 @@ pub struct Facts {
     pub frozen: bool,
     /// Service accounts that engines' pods may use, as this operator was told.
     pub engine_accounts: Vec<String>,
+    /// What training runs borrow.
+    pub loans: LoanFacts,
 }
 
 /// Namespace, kind and name of a workload.
@@ -123,12 +126,14 @@ pub struct PodFacts {
     pub restarts: i32,
     /// Accelerators that it asks for, by resource.
     pub asks: BTreeMap<String, u32>,
+    /// Seconds that it gets to end.
+    pub grace_seconds: Option<i64>,
     /// How soon it goes when its workload shrinks.
     pub deletion_cost: Option<i64>,
     /// Since when Flyball keeps node autoscalers from moving it.
     pub protected: Option<Timestamp>,
     /// Whether somebody else told node autoscalers what to do with it.
-    pub kept_by_other: bool,
+    pub protected_by_other: bool,
     /// The other pods of its group, where it leads one: then all of this is about the group.
     pub members: Vec<Member>,
     /// How many pods its group should have.
@@ -157,6 +162,8 @@ pub struct NodeFacts {
     pub usable: bool,
     /// Whether it will be there.
     pub outlook: Outlook,
+    /// When it was made.
+    pub created: Timestamp,
 }
 
 impl NodeFacts {
@@ -247,7 +254,7 @@ impl PodFacts {
             ending: pod.metadata.deletion_timestamp.as_ref().map(moment),
             draining: date(labels::DRAINING),
             protected: date(labels::PROTECTED),
-            kept_by_other: annotation(labels::PROTECTED).is_none()
+            protected_by_other: annotation(labels::PROTECTED).is_none()
                 && [labels::KARPENTER_KEEPS, labels::AUTOSCALER_EVICTS]
                     .into_iter()
                     .any(|name| annotation(name).is_some()),
@@ -257,6 +264,7 @@ impl PodFacts {
             restarts: containers
                 .map_or(0, |all| all.iter().map(|container| container.restart_count).sum()),
             asks: asks(pod),
+            grace_seconds: spec.and_then(|spec| spec.termination_grace_period_seconds),
             deletion_cost: annotation(labels::DELETION_COST).and_then(|cost| cost.parse().ok()),
             members: Vec::new(),
             group_size: annotation(GROUP_SIZE).and_then(|size| size.parse().ok()),
@@ -279,6 +287,7 @@ impl NodeFacts {
             allocatable: whole(allocatable.into_iter().flatten()),
             usable: ready && !cordoned && outlook == Outlook::Stays,
             outlook,
+            created: node.creation_timestamp().map_or(Timestamp::default(), |at| moment(&at)),
         }
     }
 }
@@ -320,7 +329,8 @@ fn runs(container: &ContainerStatus) -> bool {
     container.state.as_ref().is_some_and(|state| state.running.is_some())
 }
 
-fn asks(pod: &Pod) -> BTreeMap<String, u32> {
+/// Accelerators that a pod asks for, by resource.
+pub(super) fn asks(pod: &Pod) -> BTreeMap<String, u32> {
     let containers = pod.spec.iter().flat_map(|spec| &spec.containers);
     let mut sum: BTreeMap<String, u32> = BTreeMap::new();
     for container in containers {

@@ -31,25 +31,25 @@ impl Gateways {
     ///
     /// What is said of a name counts for the model that it belongs to, and for none if that is not clear.
     ///
-    /// `wanted` are names without an engine that somebody waits for.
+    /// `waited_for` are names without an engine that somebody waits for.
     pub fn add(
         &mut self,
         signals: &mut Signals,
-        heard: &ReportBook,
-        wanted: &BTreeSet<PublicName>,
+        book: &ReportBook,
+        waited_for: &BTreeSet<PublicName>,
         facts: &Facts,
         (now, max_age): (Timestamp, Micros),
     ) -> BTreeSet<String> {
-        let left = self.left(heard, facts);
+        let left = self.left(book, facts);
         let pods = || facts.pods.values().flatten().filter(|pod| !pod.over);
         let uids: BTreeSet<&str> = pods().map(|pod| pod.uid.as_str()).collect();
         let ended = pods().filter(|pod| in_flight::has_ended(pod, now));
         let ended: BTreeSet<&str> = ended.map(|pod| pod.name.as_str()).collect();
         let names = Names::of(&facts.models);
-        let mut kept = BTreeMap::new();
+        let mut windows = BTreeMap::new();
         let mut listed = Vec::new();
-        for report in heard.reports.iter().filter(|report| !left.contains(&report.gateway)) {
-            let Some(at) = report.told_at.map(time::of_system) else {
+        for report in book.reports.iter().filter(|report| !left.contains(&report.gateway)) {
+            let Some(at) = report.reported_at.map(time::of_system) else {
                 signals.in_flight.gateway(&report.gateway, None);
                 continue;
             };
@@ -66,7 +66,7 @@ impl Gateways {
                     let all = signals.gateways.entry(id.clone()).or_default();
                     all.push(reading(model, &past, at));
                 }
-                kept.insert(place, past);
+                windows.insert(place, past);
             }
             if report.left_out > 0 {
                 let owners = report.models.iter().map(|model| names.owner(&model.public_name()));
@@ -76,10 +76,10 @@ impl Gateways {
                 inside(&mut signals.in_flight, report, at, &uids);
             }
         }
-        self.past = kept;
+        self.past = windows;
         leave_out(signals, &listed);
-        let wanted = wanted.iter().filter_map(|name| names.owner(name));
-        signals.waited_for.extend(wanted.cloned());
+        let waited_for = waited_for.iter().filter_map(|name| names.owner(name));
+        signals.waited_for.extend(waited_for.cloned());
         left
     }
 
@@ -102,11 +102,11 @@ impl Gateways {
     }
 
     /// Gateways that were pods, are silent, and whose pods are gone with all their requests.
-    fn left(&mut self, heard: &ReportBook, facts: &Facts) -> BTreeSet<String> {
+    fn left(&mut self, book: &ReportBook, facts: &Facts) -> BTreeSet<String> {
         let pods = facts.pods.values().flatten().filter(|pod| !pod.over);
         let pods: BTreeSet<&str> = pods.map(|pod| pod.name.as_str()).collect();
-        let reports = heard.reports.iter().map(|report| (&report.gateway, report.gone));
-        let known = reports.chain(heard.refused.iter().map(|name| (name, true)));
+        let reports = book.reports.iter().map(|report| (&report.gateway, report.gone));
+        let known = reports.chain(book.refused.iter().map(|name| (name, true)));
         let mut left = BTreeSet::new();
         let mut in_pods = BTreeSet::new();
         for (name, gone) in known {

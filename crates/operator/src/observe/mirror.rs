@@ -3,7 +3,7 @@
 //! That a mirror is empty means that there is nothing only once it was listed, and while it may be looked
 //! at; see [`Mirror::is_unknown`].
 
-use flyball_resources::{ModelService, Pool, Tenant};
+use flyball_resources::{ModelService, Pool, Tenant, TrainingRun};
 use futures::{FutureExt as _, StreamExt as _, TryStreamExt as _};
 use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::apps::v1::{Deployment, StatefulSet};
@@ -30,7 +30,7 @@ pub(super) struct Failures {
 }
 
 impl Failures {
-    pub(super) fn told(&self) -> (u64, Option<String>) {
+    pub(super) fn summary(&self) -> (u64, Option<String>) {
         let last = self.last.lock().map_or(None, |last| last.clone());
         (self.count.load(Ordering::Relaxed), last)
     }
@@ -138,7 +138,7 @@ where
     pub(super) async fn listed_or_denied(&self) {
         for part in &self.0 {
             while !part.is_listed() && !part.denied.is_so() {
-                let _ = tokio::time::timeout(LOOK, part.store.wait_until_ready()).await;
+                let _ = tokio::time::timeout(TICK, part.store.wait_until_ready()).await;
             }
         }
     }
@@ -152,7 +152,7 @@ where
 }
 
 /// How often it is looked whether a watch is denied, or was listed.
-const LOOK: Duration = Duration::from_millis(100);
+const TICK: Duration = Duration::from_millis(100);
 
 /// Waits until a store was listed once. A store wakes only who asked it last: of two tasks that wait for the same one, the
 /// other would wait for ever, and an operator once was never ready.
@@ -161,7 +161,7 @@ where
     K: Resource + Clone + 'static,
     K::DynamicType: Eq + Hash + Clone,
 {
-    while tokio::time::timeout(LOOK, store.wait_until_ready()).await.is_err() {}
+    while tokio::time::timeout(TICK, store.wait_until_ready()).await.is_err() {}
 }
 
 impl<K> Part<K>
@@ -220,6 +220,7 @@ pub(super) trait Lean: Resource {
 impl Lean for ModelService {}
 impl Lean for Pool {}
 impl Lean for Tenant {}
+impl Lean for TrainingRun {}
 impl Lean for DynamicObject {}
 impl Lean for HorizontalPodAutoscaler {}
 impl Lean for ConfigMap {}
@@ -268,11 +269,11 @@ mod tests {
                 tokio::spawn(async move { listed(&store).await })
             })
             .collect();
-        tokio::time::sleep(LOOK / 2).await;
+        tokio::time::sleep(TICK / 2).await;
         assert!(waiting.iter().all(|task| !task.is_finished()));
         writer.apply_watcher_event(&Event::Init);
         writer.apply_watcher_event(&Event::InitDone);
         let all = futures::future::join_all(waiting);
-        tokio::time::timeout(LOOK * 10, all).await.expect("one of them still waits");
+        tokio::time::timeout(TICK * 10, all).await.expect("one of them still waits");
     }
 }

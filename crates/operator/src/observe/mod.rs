@@ -1,6 +1,6 @@
 //! Looks at the cluster: what people want, what runs, what is asked of it.
 //!
-//! `watch` mirrors the API server, `prometheus` asks for series; both only read. `facts` holds what they
+//! `jobs` and `runs` are about training runs, `loans` and `borrowed` about what they borrow. `watch` mirrors the API server, `prometheus` asks for series; both only read. `facts` holds what they
 //! found at one moment, and `drain` holds the settings of workloads against what draining needs; `adopted` and `port` say
 //! where engines of adopted workloads answer; `in_flight`, `replicas`,
 //! `gateways` and `snapshot` turn it into readings, of which the estimator makes `core`'s Snapshot, and are pure; `seen` is
@@ -8,6 +8,7 @@
 //! it was.
 
 mod adopted;
+mod borrowed;
 pub(crate) mod chunk;
 pub mod demand;
 mod drain;
@@ -16,6 +17,8 @@ mod failures;
 mod gateways;
 mod groups;
 mod in_flight;
+mod jobs;
+mod loans;
 mod mirror;
 mod names;
 mod nodes;
@@ -24,6 +27,7 @@ mod port;
 pub mod prometheus;
 pub mod record;
 mod replicas;
+mod runs;
 mod seen;
 mod served;
 mod snapshot;
@@ -41,13 +45,17 @@ pub use facts::{AnswersAt, Facts, NodeFacts, PodFacts, Workload, WorkloadKey};
 pub use failures::Failures;
 pub use gateways::Gateways;
 pub use in_flight::{ExpectedInFlight, InFlight, InFlightCounts};
+pub use jobs::{GangKey, JobKind, JobObjects, JobWatches, JobsUnknown, WorkloadsOfRuns};
+pub(crate) use loans::time_to_save;
+pub use loans::{Borrower, LoanFacts, TakeBacks};
 pub use names::{Names, SharedName};
 pub use nodes::Outlook;
 pub use replicas::ReplicaTrouble;
 pub(crate) use replicas::purchase;
+pub use runs::RunFacts;
 pub use seen::SeenModel;
 pub(crate) use seen::workload_key;
-pub use snapshot::{ObservedCluster, ObservedMemory, look, look_and_note};
+pub use snapshot::{ObservedCluster, ObservedMemory, observe, observe_and_note};
 pub(crate) use watch::MADE_FROM;
 #[cfg(test)]
 pub(crate) use watch::of_deployment;

@@ -39,8 +39,9 @@ impl Names {
     /// The model that requests for a name are for, if that is clear.
     pub fn owner(&self, public: &PublicName) -> Option<&ModelId> {
         let all = self.0.get(&public.name)?.iter();
-        let says = !public.namespace.is_empty();
-        let mut fit = all.filter(|id| !says || id.namespace().as_str() == public.namespace);
+        let has_namespace = !public.namespace.is_empty();
+        let mut fit =
+            all.filter(|id| !has_namespace || id.namespace().as_str() == public.namespace);
         let first = fit.next()?;
         fit.next().is_none().then_some(first)
     }
@@ -61,7 +62,7 @@ mod tests {
     use super::*;
     use crate::link::{GatewayReport, ReportBook};
     use crate::observe::demand::Signals;
-    use crate::observe::{Facts, Gateways, ObservedCluster, ObservedMemory, look};
+    use crate::observe::{Facts, Gateways, ObservedCluster, ObservedMemory, observe};
     use flyball_core::decision::Previous;
     use flyball_core::units::Micros;
     use flyball_resources::stream::{ModelDemand, ModelOrders, Protocol};
@@ -112,7 +113,7 @@ mod tests {
     }
 
     /// Prod and staging serve a model under one name; a gateway tells of it as that of `namespace`.
-    fn looked(namespace: &str) -> (Facts, ObservedCluster) {
+    fn observed(namespace: &str) -> (Facts, ObservedCluster) {
         let served = |namespace: &str, first_token: u32| {
             let model = json!({
                 "apiVersion": "flyball.dev/v1alpha1", "kind": "ModelService",
@@ -139,21 +140,21 @@ mod tests {
             protocol: Protocol::OURS,
             started: SystemTime::UNIX_EPOCH,
             since: SystemTime::UNIX_EPOCH,
-            heard_at: now,
+            last_seen: now,
             gone: false,
-            told_at: Some(now),
+            reported_at: Some(now),
             orders: 0,
             models: [demand].into(),
             past: std::collections::VecDeque::new(),
             endpoints: [].into(),
             left_out: 0,
         };
-        let wanted = [PublicName { namespace: namespace.to_owned(), name: "llama".to_owned() }];
+        let waited_for = [PublicName { namespace: namespace.to_owned(), name: "llama".to_owned() }];
         let mut signals = Signals::default();
         let time = (crate::time::of_system(now), Micros::from_seconds(60));
-        let heard = ReportBook { reports: vec![report], ..ReportBook::default() };
-        Gateways::default().add(&mut signals, &heard, &wanted.into(), &facts, time);
-        let seen = look(&facts, &signals, &mut ObservedMemory::default(), time);
+        let book = ReportBook { reports: vec![report], ..ReportBook::default() };
+        Gateways::default().add(&mut signals, &book, &waited_for.into(), &facts, time);
+        let seen = observe(&facts, &signals, &mut ObservedMemory::default(), time);
         (facts, seen)
     }
 
@@ -164,20 +165,20 @@ mod tests {
 
     #[test]
     fn two_models_of_one_name_do_not_both_see_the_demand() {
-        assert_eq!(backlogs(&looked("prod").1), [Some(700), None]);
-        assert_eq!(backlogs(&looked("staging").1), [None, Some(700)]);
-        assert_eq!(backlogs(&looked("").1), [None, None], "nobody knows whose it is");
-        let (_, seen) = looked("prod");
+        assert_eq!(backlogs(&observed("prod").1), [Some(700), None]);
+        assert_eq!(backlogs(&observed("staging").1), [None, Some(700)]);
+        assert_eq!(backlogs(&observed("").1), [None, None], "nobody knows whose it is");
+        let (_, seen) = observed("prod");
         assert!(seen.models.values().all(|model| model.shared_names.len() == 1), "both are told");
     }
 
     #[test]
     fn orders_of_two_models_of_one_name_are_kept_apart() {
-        let (facts, seen) = looked("prod");
+        let (facts, seen) = observed("prod");
         let decision = flyball_core::testing::hold(&seen.snapshot, &Previous::none());
         let orders = crate::build::orders(&facts, &seen, &decision, &[]);
-        let said = |order: &ModelOrders| (order.namespace.clone(), order.first_token_ms);
-        let said: Vec<_> = orders.models.iter().map(said).collect();
-        assert_eq!(said, [("prod".to_owned(), Some(500)), ("staging".to_owned(), Some(50))]);
+        let listed = |order: &ModelOrders| (order.namespace.clone(), order.first_token_ms);
+        let listed: Vec<_> = orders.models.iter().map(listed).collect();
+        assert_eq!(listed, [("prod".to_owned(), Some(500)), ("staging".to_owned(), Some(50))]);
     }
 }

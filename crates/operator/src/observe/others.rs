@@ -1,8 +1,9 @@
-//! Accelerators of pools that pods use which are no replicas of a model on that pool: training, notebooks,
-//! models that nothing can be decided about. Pure.
+//! Accelerators of pools that pods use which are no replicas of a model on that pool and no borrowed ones: other training,
+//! notebooks, models that nothing can be decided about. Pure.
 //!
 //! Only pods that are on a node count. One that waits holds nothing, and may never come.
 
+use super::borrowed::is_of;
 use super::facts::{Facts, PodFacts};
 use super::seen::{SeenModel, workload_key};
 use flyball_core::ids::{ModelId, PoolId};
@@ -21,14 +22,17 @@ pub(super) fn held_by_others(
     for pool in &facts.pools {
         let name = pool.metadata.name.as_deref().unwrap_or_default();
         let Ok(id) = PoolId::new(name) else { continue };
+        let borrowers = facts.borrowers().filter(|(_, one, _)| one.acts && one.pool == id);
+        let borrowers: Vec<_> = borrowers.map(|(_, one, _)| &one.gang).collect();
         let mut sum = 0_u32;
         for (namespace, pods) in &facts.pods {
             for pod in pods.iter().filter(|pod| !pod.over && !pod.asks.is_empty()) {
                 let node = pod.node.as_ref().and_then(|node| facts.nodes.get(node));
                 let of_pool =
                     node.is_some_and(|node| node.usable && node.gpus_of(&pool.spec).is_some());
+                let lent = || borrowers.iter().any(|gang| is_of(pod, gang));
                 let is_ours = || ours.get(&(namespace.as_str(), pod.name.as_str())) == Some(&id);
-                if of_pool && !is_ours() {
+                if of_pool && !is_ours() && !lent() {
                     let asks = pod.asks.get(&pool.spec.resource_name).copied().unwrap_or(0);
                     sum = sum.saturating_add(asks);
                 }
@@ -70,7 +74,7 @@ fn group(kind: TargetKind, name: &str) -> Option<LabelSelector> {
 #[cfg(test)]
 mod tests {
     use crate::observe::demand::Signals;
-    use crate::observe::{Facts, NodeFacts, ObservedMemory, PodFacts, Workload, look};
+    use crate::observe::{Facts, NodeFacts, ObservedMemory, PodFacts, Workload, observe};
     use flyball_core::units::{Micros, Timestamp};
     use flyball_resources::model_service::TargetKind;
     use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
@@ -119,7 +123,7 @@ mod tests {
             ..Facts::default()
         };
         let time = (Timestamp::from_millis(1), Micros::from_seconds(60));
-        let seen = look(&facts, &Signals::default(), &mut ObservedMemory::default(), time);
+        let seen = observe(&facts, &Signals::default(), &mut ObservedMemory::default(), time);
         seen.snapshot.pools.values().next().unwrap().held_by_others.get()
     }
 

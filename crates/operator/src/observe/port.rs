@@ -10,11 +10,11 @@ const HTTP: &str = "http";
 /// `http`, else its only one, else what its engine takes where nothing is said.
 pub(super) fn port(spec: &PodSpec, args: &[String], kind: Option<Engine>) -> Option<u16> {
     let declared = spec.containers.first().and_then(declared);
-    said(args).or(declared).or_else(|| kind.map(|kind| kind.facts().port))
+    of_args(args).or(declared).or_else(|| kind.map(|kind| kind.facts().port))
 }
 
 /// The number behind `--port`. Of several the last, as parsers have it; one that only a shell knows is none.
-fn said(args: &[String]) -> Option<u16> {
+fn of_args(args: &[String]) -> Option<u16> {
     let mut words = args.iter().flat_map(|arg| arg.split_whitespace());
     let mut last = None;
     while let Some(word) = words.next() {

@@ -38,7 +38,7 @@ pub struct Prometheus {
 }
 
 /// Two scrapes and more, where targets are scraped every minute.
-const LOOKED_BACK: &str = "2m";
+const LOOKBACK: &str = "2m";
 
 fn names() -> impl Iterator<Item = &'static str> {
     Engine::ALL.into_iter().flat_map(|engine| engine.facts().series).map(|(name, _)| *name)
@@ -47,7 +47,7 @@ fn names() -> impl Iterator<Item = &'static str> {
 /// The one question.
 fn query() -> String {
     let names: Vec<&str> = names().collect();
-    format!("{{__name__=~\"{}\"}}[{LOOKED_BACK}]", names.join("|"))
+    format!("{{__name__=~\"{}\"}}[{LOOKBACK}]", names.join("|"))
 }
 
 impl Prometheus {
@@ -96,8 +96,8 @@ impl Prometheus {
         let request = Request::get(format!("/api/v1/query?query={query}"))
             .body(Vec::new())
             .map_err(|error| AskError::Unreadable(error.to_string()))?;
-        let asked = tokio::time::timeout(TIMEOUT, self.client.request_text(request)).await;
-        asked
+        let response = tokio::time::timeout(TIMEOUT, self.client.request_text(request)).await;
+        response
             .map_err(|_| AskError::Away(format!("no answer in {} s", TIMEOUT.as_secs())))?
             .map_err(|error| AskError::Away(error.to_string()))
     }
@@ -214,7 +214,7 @@ pub fn add(signals: &mut Signals, engines: BTreeMap<(String, String), EngineRead
             signals.in_flight.in_pod(namespace, pod, inside, at);
         }
     }
-    signals.in_flight.asked(InFlightCounts::Told);
+    signals.in_flight.request(InFlightCounts::Answered);
     signals.engines = engines;
 }
 

@@ -194,9 +194,9 @@ pub(super) fn state(
     let since = |since: &Option<Timestamp>| since.unwrap_or(pod.created);
     match (outlook, pod.ready, &pod.node) {
         (Outlook::Lost { since: lost }, ..) => (ReplicaState::Lost, since(lost)),
-        (Outlook::Leaves { since: told, .. }, Some(_), _) => (ReplicaState::Leaving, since(told)),
+        (Outlook::Leaves { since: from, .. }, Some(_), _) => (ReplicaState::Leaving, since(from)),
         // It would go before it serves.
-        (Outlook::Leaves { since: told, .. }, None, _) => (ReplicaState::Lost, since(told)),
+        (Outlook::Leaves { since: from, .. }, None, _) => (ReplicaState::Lost, since(from)),
         (Outlook::Stays, Some(since), _) => (ReplicaState::Ready, since),
         (Outlook::Stays, None, Some(_)) => unready(pod, now),
         (Outlook::Stays, None, None) => (ReplicaState::Pending, pod.created),

@@ -1,6 +1,7 @@
 //! From facts and signals to the readings that the estimator makes a Snapshot of. Pure.
 
 use super::adopted::adopted;
+use super::borrowed;
 use super::chunk;
 use super::demand::Signals;
 use super::drain::{Drain, drain, drain_of};
@@ -53,17 +54,17 @@ pub struct ObservedMemory {
 }
 
 /// Takes the picture of this moment.
-pub fn look(
+pub fn observe(
     facts: &Facts,
     signals: &Signals,
     learnt: &mut ObservedMemory,
     time: (Timestamp, Micros),
 ) -> ObservedCluster {
-    look_and_note(facts, signals, learnt, time, |_| {})
+    observe_and_note(facts, signals, learnt, time, |_| {})
 }
 
 /// The same, and lets somebody note what was read.
-pub fn look_and_note(
+pub fn observe_and_note(
     facts: &Facts,
     signals: &Signals,
     learnt: &mut ObservedMemory,
@@ -79,6 +80,9 @@ pub fn look_and_note(
         if let Some((id, pool)) = see_pool(facts, pool, now) {
             pools.insert(id, pool);
         }
+        if let Ok(id) = PoolId::new(&pool.name_any()) {
+            policy.pools.insert(id, borrowed::lending(pool.spec.lending.as_ref()));
+        }
     }
     let rules = facts.rules();
     for service in &facts.models {
@@ -86,16 +90,22 @@ pub fn look_and_note(
         let mut seen = unlooked(facts, &names, &id, service);
         match validate(service, &rules) {
             Err(problems) => seen.problems = problems,
-            Ok(wanted) => {
-                let look = Look { facts, signals, service, wanted: &wanted, time: (now, max_age) };
-                let model = look.model(&mut seen, learnt);
+            Ok(validated) => {
+                let observer = ModelObserver {
+                    facts,
+                    signals,
+                    service,
+                    validated: &validated,
+                    time: (now, max_age),
+                };
+                let model = observer.model(&mut seen, learnt);
                 for variant in model.variants.values() {
                     let pool = || unpooled(now);
                     pools.entry(variant.pool.clone()).or_insert_with(pool);
                 }
                 learnt.recall(&id, service.status.as_ref());
                 read.insert(id.clone(), model);
-                policy.models.insert(id.clone(), wanted.policy);
+                policy.models.insert(id.clone(), validated.policy);
             }
         }
         models.insert(id, seen);
@@ -105,8 +115,14 @@ pub fn look_and_note(
             pool.held_by_others = held;
         }
     }
-    let readings =
-        Readings { taken_at: now, shard: 0, max_age, models: read, pools, runs: BTreeMap::new() };
+    let readings = Readings {
+        taken_at: now,
+        shard: 0,
+        max_age,
+        models: read,
+        pools,
+        runs: borrowed::runs(facts, now),
+    };
     note(&readings);
     let (snapshot, known) = learnt.see(readings);
     for (id, known) in known {
@@ -151,33 +167,35 @@ fn unlooked(facts: &Facts, names: &Names, id: &ModelId, service: &Arc<ModelServi
 }
 
 /// One model while it is looked at.
-struct Look<'a> {
+struct ModelObserver<'a> {
     facts: &'a Facts,
     signals: &'a Signals,
     service: &'a ModelService,
-    wanted: &'a ValidatedSpec,
+    validated: &'a ValidatedSpec,
     time: (Timestamp, Micros),
 }
 
-impl<'a> Look<'a> {
+impl<'a> ModelObserver<'a> {
     fn model(&self, seen: &mut SeenModel, learnt: &mut ObservedMemory) -> ModelReading {
         let spec = &self.service.spec;
         let mut variants = BTreeMap::new();
-        for (name, variant) in self.wanted.variants.iter().zip(&spec.variants) {
-            let id = VariantId::new(self.wanted.id.clone(), name.clone());
+        for (name, variant) in self.validated.variants.iter().zip(&spec.variants) {
+            let id = VariantId::new(self.validated.id.clone(), name.clone());
             let key = workload_key(self.service, variant);
             let workload = self.facts.workloads.get(&key);
             let pods = self.pods(workload);
-            let looks = self.inside(&pods);
+            let seen_pods = self.inside(&pods);
             let drained = workload.map(|workload| drains(variant, workload));
             let cuts = matches!(drained, Some(Drain::Cuts(_)));
-            let holds = looks.iter().map(|look| (look.pod.name.clone(), look.holding(cuts)));
+            let holds = seen_pods
+                .iter()
+                .map(|seen_pod| (seen_pod.pod.name.clone(), seen_pod.holding(cuts)));
             seen.holds.extend(holds);
             let mut waits =
-                looks.iter().filter_map(|one| one.waits_for(&self.signals.in_flight, cuts));
+                seen_pods.iter().filter_map(|one| one.waits_for(&self.signals.in_flight, cuts));
             seen.waits = seen.waits.take().or_else(|| waits.next());
-            let one = self.variant(variant, workload, &pods, &looks);
-            self.troubles(&id, variant, &looks, seen, &mut learnt.failures);
+            let one = self.variant(variant, workload, &pods, &seen_pods);
+            self.troubles(&id, variant, &seen_pods, seen, &mut learnt.failures);
             match workload {
                 None if variant.target_ref.is_some() => seen.absent.push(key),
                 workload => {
@@ -189,14 +207,14 @@ impl<'a> Look<'a> {
             }
             variants.insert(name.clone(), one);
         }
-        let id = &self.wanted.id;
+        let id = &self.validated.id;
         ModelReading {
             mode: spec.scaling.mode(),
             pinned: spec.pinned(),
             frozen: self.facts.frozen || self.service.is_frozen(time::date(self.time.0)),
             blocked: seen.rival.is_some() || seen.owners_unseen || seen.workloads.is_empty(),
             bounds: spec.scaling.bounds(),
-            objectives: self.wanted.objectives,
+            objectives: self.validated.objectives,
             gateways: self.signals.gateways.get(id).cloned().unwrap_or_default(),
             silent_gateways: self.signals.silent_about(id),
             waited_for: self.signals.waited_for.contains(id),
@@ -205,7 +223,7 @@ impl<'a> Look<'a> {
     }
 
     fn pods(&self, workload: Option<&Workload>) -> Vec<&'a PodFacts> {
-        let namespace = self.wanted.id.namespace().as_str();
+        let namespace = self.validated.id.namespace().as_str();
         workload.map_or_else(Vec::new, |workload| {
             self.facts.pods_of(namespace, &workload.selector).collect()
         })
@@ -213,13 +231,13 @@ impl<'a> Look<'a> {
 
     /// The pods of a workload, with what is inside.
     fn inside(&self, pods: &[&'a PodFacts]) -> Vec<replicas::Seen<'a>> {
-        let namespace = self.wanted.id.namespace().as_str();
+        let namespace = self.validated.id.namespace().as_str();
         let speaks = self.signals.in_flight.speaks(namespace, pods.iter().copied());
-        let look = |pod: &&'a PodFacts| {
+        let see_pod = |pod: &&'a PodFacts| {
             let inside = self.signals.in_flight.of(namespace, pod, speaks, self.time);
             replicas::Seen { pod, inside, time: self.time }
         };
-        pods.iter().map(look).collect()
+        pods.iter().map(see_pod).collect()
     }
 
     /// Notes what is wrong with the pods of a variant.
@@ -233,25 +251,25 @@ impl<'a> Look<'a> {
     ) {
         // As it was told last: this look's measure is made of this look's pods.
         let status = self.service.status.iter().flat_map(|status| &status.variants);
-        let told = status.into_iter().find(|status| status.name == variant.name);
-        let told = told.and_then(measured_start).map(|(span, _)| span);
-        let start = told.or_else(|| variant.stated_cold_start());
+        let published = status.into_iter().find(|status| status.name == variant.name);
+        let published = published.and_then(measured_start).map(|(span, _)| span);
+        let start = published.or_else(|| variant.stated_cold_start());
         let usual = start.map_or(SLOW_START, |start| start.high());
         let slow = usual.saturating_add(usual).saturating_add(Micros::from_seconds(30));
-        for look in pods {
-            if !matches!(self.facts.outlook(look.pod), Outlook::Stays) {
-                seen.gone.insert(look.pod.name.clone());
+        for seen_pod in pods {
+            if !matches!(self.facts.outlook(seen_pod.pod), Outlook::Stays) {
+                seen.gone.insert(seen_pod.pod.name.clone());
             }
-            let Some(mut trouble) = look.trouble(self.facts, slow) else {
-                if look.pod.ready.is_some() {
-                    failures.serves(id, look.pod);
+            let Some(mut trouble) = seen_pod.trouble(self.facts, slow) else {
+                if seen_pod.pod.ready.is_some() {
+                    failures.serves(id, seen_pod.pod);
                 }
                 continue;
             };
             if trouble.reason == Reason::ReplicaFailed {
-                failures.failed(id, look.pod);
+                failures.failed(id, seen_pod.pod);
             }
-            if let Some(count) = failures.on_node_of(id, look.pod) {
+            if let Some(count) = failures.on_node_of(id, seen_pod.pod) {
                 trouble.text.push_str(&format!("; {count} pods of it failed there"));
             }
             seen.troubles.push(trouble);
@@ -263,15 +281,20 @@ impl<'a> Look<'a> {
         spec: &VariantSpec,
         workload: Option<&Workload>,
         pods: &[&'a PodFacts],
-        looks: &[replicas::Seen<'_>],
+        seen_pods: &[replicas::Seen<'_>],
     ) -> VariantReading {
         let pool = spec.pool().unwrap_or_else(|_| unpooled_id());
-        let namespace = self.wanted.id.namespace().as_str();
+        let namespace = self.validated.id.namespace().as_str();
         let is_lost = |pod: &PodFacts| matches!(self.facts.outlook(pod), Outlook::Lost { .. });
         let replica = |pod: &PodFacts| ReplicaId::new(namespace, &pod.name).ok();
         let engines = pods.iter().filter(|pod| pod.ready.is_some() && !is_lost(pod));
         let engines = engines.filter_map(|pod| Some((replica(pod)?, self.engine(namespace, pod))));
-        let started = pods.iter().filter_map(|pod| Some((replica(pod)?, took(pod)?)));
+        let lends = self
+            .facts
+            .pools
+            .iter()
+            .any(|one| one.name_any() == pool.as_str() && one.spec.lending.is_some());
+        let started = pods.iter().filter_map(|pod| Some((replica(pod)?, took(pod, lends)?)));
         VariantReading {
             predicted: self.predicted(spec, workload, &pool),
             pool,
@@ -279,7 +302,10 @@ impl<'a> Look<'a> {
             stated: spec.capacity.as_ref().map_or(Capacity::UNKNOWN, |stated| stated.of_core()),
             paces: None,
             cold_start: spec.stated_cold_start(),
-            replicas: looks.iter().filter_map(|look| look.replica(self.facts, namespace)).collect(),
+            replicas: seen_pods
+                .iter()
+                .filter_map(|seen_pod| seen_pod.replica(self.facts, namespace))
+                .collect(),
             started: started.collect(),
             engines: engines.collect(),
             lapsed: pods.iter().any(|pod| pod.lapsed.is_some() || is_lost(pod)),
@@ -313,10 +339,11 @@ impl<'a> Look<'a> {
 }
 
 /// How long a pod took to its first readiness. One that restarted became ready again, and one that drains was ready
-/// long ago.
-fn took(pod: &PodFacts) -> Option<Micros> {
+/// long ago. Where a pool lends, waiting for a loan to come back is counted apart, by its promise.
+fn took(pod: &PodFacts, lends: bool) -> Option<Micros> {
     let ready = pod.ready.filter(|_| pod.restarts == 0 && pod.draining.is_none());
-    ready.and_then(|ready| ready.since(pod.created))
+    let from = pod.scheduled.filter(|_| lends).unwrap_or(pod.created);
+    ready.and_then(|ready| ready.since(from))
 }
 
 impl ObservedMemory {
@@ -377,6 +404,8 @@ fn see_pool(
     let seen = |(purchase, gpus): (Purchase, u32)| {
         (purchase, Observed::Fresh { value: Gpus::new(gpus), at: now })
     };
+    let id = PoolId::new(&pool.name_any()).ok()?;
+    let lends = spec.lending.is_some();
     let pool_of = Pool {
         accelerator: AcceleratorId::new(&spec.accelerator).ok()?,
         allocatable: gpus.into_iter().map(seen).collect(),
@@ -384,10 +413,11 @@ fn see_pool(
         shares: spec.shares_of_core(),
         can_grow: spec.can_grow(),
         supply: None,
+        take_back: facts.loans.promise(&id).filter(|_| lends),
         limit: spec.limit.and_then(|limit| u32::try_from(limit).ok()).map(Gpus::new),
         prices: spec.prices_of_core().unwrap_or_default(),
     };
-    Some((PoolId::new(&pool.name_any()).ok()?, pool_of))
+    Some((id, pool_of))
 }
 
 /// A pool that nobody described: nothing is known to limit it, and no price is.
@@ -400,6 +430,7 @@ fn unpooled(now: Timestamp) -> Pool {
         shares: BTreeMap::new(),
         can_grow: true,
         supply: None,
+        take_back: None,
         limit: None,
         prices: BTreeMap::new(),
     }

@@ -85,7 +85,7 @@ fn engine(seen: u64) -> EngineReading {
 }
 
 fn model(facts: &Facts, signals: &Signals, now: u64) -> flyball_core::snapshot::Model {
-    let seen = look(facts, signals, &mut ObservedMemory::default(), (at(now), MAX_AGE));
+    let seen = observe(facts, signals, &mut ObservedMemory::default(), (at(now), MAX_AGE));
     seen.snapshot.models.into_values().next().unwrap()
 }
 
@@ -149,7 +149,7 @@ fn a_replica_that_is_clearly_slower_than_the_others_is_named() {
                 one.counts.add(at(now), Timestamp::default(), writes(pace));
                 signals.engines.insert(("a".to_owned(), name.to_owned()), one);
             }
-            troubles = look(&both, &signals, &mut learnt, (at(now), MAX_AGE))
+            troubles = observe(&both, &signals, &mut learnt, (at(now), MAX_AGE))
                 .models
                 .remove(&id())
                 .unwrap()
@@ -189,12 +189,12 @@ fn nobody_to_ask_is_unknown_and_not_idle() {
 #[test]
 fn gateways_are_believed_first_and_know_of_sleeping_models() {
     let none = facts(adopted(), vec![]);
-    let asked = GatewayReading {
+    let reading = GatewayReading {
         waiting_tokens: 700,
         engines: 0,
         ..testing::gateway(at(1_000), (0.0, 0.0, 0.0))
     };
-    let signals = Signals { gateways: [(id(), vec![asked])].into(), ..Signals::default() };
+    let signals = Signals { gateways: [(id(), vec![reading])].into(), ..Signals::default() };
     let demand = model(&none, &signals, 1_001).demand;
     assert_eq!(demand.freshness(), Freshness::Fresh);
     assert_eq!(demand.backlog.fresh().unwrap().get(), 700);
@@ -205,20 +205,21 @@ fn gateways_are_believed_first_and_know_of_sleeping_models() {
 fn what_caches_had_is_as_engines_count_it_and_not_as_a_gateway_hopes() {
     let one = facts(adopted(), vec![pod("x", "10.0.0.1")]);
     let prefill = |hoped: Option<f64>, cached: f64| {
-        let asked = testing::gateway(at(1_000), (5.0, 400.0, 60.0));
+        let reading = testing::gateway(at(1_000), (5.0, 400.0, 60.0));
         let mut window = CounterWindow::of(GatewayReading::WINDOW);
-        for (moment, _, counts) in asked.counts.moments() {
+        for (moment, _, counts) in reading.counts.moments() {
             let uncached_tokens = hoped.map(|part| (counts.prompt_tokens as f64 * part) as u64);
             window.add(moment, at(0), GatewayCounts { uncached_tokens, ..*counts });
         }
-        let asked = GatewayReading { counts: window, ..asked };
+        let reading = GatewayReading { counts: window, ..reading };
         let mut engine = EngineReading::unread();
-        let told = testing::engine(at(1_000), (5.0, 400.0, 60.0));
-        for (moment, since, counts) in told.counts.moments() {
+        let engine_reading = testing::engine(at(1_000), (5.0, 400.0, 60.0));
+        for (moment, since, counts) in engine_reading.counts.moments() {
             let cached_tokens = cached * counts.prompt_tokens;
             engine.counts.add(moment, since, EngineCounts { cached_tokens, ..*counts });
         }
-        let mut signals = Signals { gateways: [(id(), vec![asked])].into(), ..Signals::default() };
+        let mut signals =
+            Signals { gateways: [(id(), vec![reading])].into(), ..Signals::default() };
         signals.engines.insert(("a".to_owned(), "x".to_owned()), engine);
         model(&one, &signals, 1_000).demand.prefill.fresh().unwrap().get()
     };
@@ -272,8 +273,8 @@ fn when_every_engine_is_unready_nobody_knows_what_is_wanted_of_them() {
         let counts = GatewayCounts { arrived, prompt_tokens: 5 * arrived, ..Default::default() };
         window.add(at(second), at(0), counts);
     }
-    let asked = GatewayReading { counts: window, ..testing::gateway(at(1_000), (1.0, 5.0, 0.0)) };
-    let mut signals = Signals { gateways: [(id(), vec![asked])].into(), ..Signals::default() };
+    let reading = GatewayReading { counts: window, ..testing::gateway(at(1_000), (1.0, 5.0, 0.0)) };
+    let mut signals = Signals { gateways: [(id(), vec![reading])].into(), ..Signals::default() };
     let decode = |pods: Vec<PodFacts>, signals: &Signals| {
         model(&facts(adopted(), pods), signals, 1_000).demand.decode.freshness()
     };
@@ -326,7 +327,7 @@ fn cold_starts_are_measured_once_per_pod_and_outlive_the_operator() {
     let three = facts(adopted(), pods);
     let mut learnt = ObservedMemory::default();
     let measured = |facts: &Facts, learnt: &mut ObservedMemory, now: u64| {
-        let seen = look(facts, &Signals::default(), learnt, (at(now), MAX_AGE));
+        let seen = observe(facts, &Signals::default(), learnt, (at(now), MAX_AGE));
         let counts = seen.models.into_values().next().unwrap().starts;
         let model = seen.snapshot.models.into_values().next().unwrap();
         let variant = model.variants.into_values().next().unwrap();
@@ -355,7 +356,8 @@ fn cold_starts_are_measured_once_per_pod_and_outlive_the_operator() {
 fn a_workload_that_is_not_there_is_named() {
     let mut facts = facts(adopted(), vec![]);
     facts.workloads.clear();
-    let seen = look(&facts, &Signals::default(), &mut ObservedMemory::default(), (at(1), MAX_AGE));
+    let seen =
+        observe(&facts, &Signals::default(), &mut ObservedMemory::default(), (at(1), MAX_AGE));
     let model = seen.models.into_values().next().unwrap();
     assert_eq!(model.absent, [("a".to_owned(), TargetKind::Deployment, "m".to_owned())]);
 }
@@ -395,7 +397,7 @@ fn a_model_on_a_known_accelerator_has_a_predicted_capacity() {
     assert!(model.variants.into_values().next().unwrap().capacity.is_known());
 }
 
-fn said(reports: &[GatewayReport]) -> ReportBook {
+fn book_of(reports: &[GatewayReport]) -> ReportBook {
     ReportBook { reports: reports.to_vec(), ..ReportBook::default() }
 }
 
@@ -407,10 +409,10 @@ fn add(
     facts: &Facts,
     now: u64,
 ) -> BTreeSet<String> {
-    gateways.add(signals, &said(reports), &BTreeSet::new(), facts, (at(now), MAX_AGE))
+    gateways.add(signals, &book_of(reports), &BTreeSet::new(), facts, (at(now), MAX_AGE))
 }
 
-fn report(gateway: &str, heard: u64, arrived: u64, in_flight: u32, open: bool) -> GatewayReport {
+fn report(gateway: &str, reported: u64, arrived: u64, in_flight: u32, open: bool) -> GatewayReport {
     let model = ModelDemand {
         model: "m".to_owned(),
         engines: 1,
@@ -439,9 +441,9 @@ fn report(gateway: &str, heard: u64, arrived: u64, in_flight: u32, open: bool) -
         protocol: Protocol::OURS,
         started: time(1),
         since: time(1),
-        heard_at: time(heard),
+        last_seen: time(reported),
         gone: false,
-        told_at: Some(time(heard)),
+        reported_at: Some(time(reported)),
         orders: 1,
         models: [model].into(),
         past: VecDeque::new(),
@@ -481,14 +483,14 @@ fn an_operator_that_has_just_begun_knows_rates_and_bursts_from_what_gateways_rem
     let facts = facts(adopted(), vec![pod("x", "10.0.0.1")]);
     // Ten requests in one second, and none in the half minute before and after.
     let moment = |second: u64| {
-        let told = report("one", second, if second < 1_015 { 0 } else { 10 }, 0, true);
-        (SystemTime::UNIX_EPOCH + Duration::from_secs(second), told.models)
+        let report_of = report("one", second, if second < 1_015 { 0 } else { 10 }, 0, true);
+        (SystemTime::UNIX_EPOCH + Duration::from_secs(second), report_of.models)
     };
     let (still, none) = (moment(1_014).0, Arc::default());
     let changed = [moment(1_000), (still, none), moment(1_015)].into_iter().collect();
-    let told = GatewayReport { past: changed, ..report("one", 1_030, 10, 0, true) };
+    let report_of = GatewayReport { past: changed, ..report("one", 1_030, 10, 0, true) };
     let mut signals = Signals::default();
-    add(&mut Gateways::default(), &mut signals, &[told], &facts, 1_030);
+    add(&mut Gateways::default(), &mut signals, &[report_of], &facts, 1_030);
     let demand = model(&facts, &signals, 1_030).demand;
     assert_eq!(demand.prefill.fresh().map(|rate| rate.get()), Some(34));
     assert_eq!(demand.burst.fresh().map(|rate| rate.get()), Some(200), "within five seconds");
@@ -503,21 +505,21 @@ fn prompts_that_a_cache_has_are_no_work_and_an_older_gateway_counts_as_before() 
         report.models = [ModelDemand { backlog_tokens: 5_000, ..model }].into();
         report
     };
-    let asked = |uncached: &dyn Fn(u64) -> Option<u64>| {
+    let prefill_and_backlog = |uncached: &dyn Fn(u64) -> Option<u64>| {
         let (mut gateways, mut last) = (Gateways::default(), Signals::default());
         for second in 0..40 {
             last = Signals::default();
-            let told = [with("one", second, uncached(second))];
-            add(&mut gateways, &mut last, &told, &facts, 1_000 + second);
+            let reports = [with("one", second, uncached(second))];
+            add(&mut gateways, &mut last, &reports, &facts, 1_000 + second);
         }
         let demand = model(&facts, &last, 1_039).demand;
         (demand.prefill.fresh().unwrap().get(), demand.backlog.fresh().unwrap().get())
     };
     // Agents: a tenth of each prompt is new. The rest is still held in memory.
-    assert_eq!(asked(&|second| Some(100 * second)), (100, 500));
-    assert_eq!(asked(&|_| None), (1_000, 5_000));
+    assert_eq!(prefill_and_backlog(&|second| Some(100 * second)), (100, 500));
+    assert_eq!(prefill_and_backlog(&|_| None), (1_000, 5_000));
     // More than came is an engine's word against our count; what waits is not made more by it.
-    assert_eq!(asked(&|second| Some(2_000 * second)), (2_000, 5_000));
+    assert_eq!(prefill_and_backlog(&|second| Some(2_000 * second)), (2_000, 5_000));
 }
 
 #[test]
@@ -532,13 +534,13 @@ fn a_pod_that_drains_is_empty_only_once_every_gateway_has_heard_of_it() {
         let variant = model.variants.into_values().next().unwrap();
         variant.replicas.into_values().next().unwrap().is_safe_to_delete()
     };
-    let heard = report("one", 1_005, 5, 0, false);
-    assert!(empty(std::slice::from_ref(&heard)));
-    assert!(!empty(&[heard.clone(), report("two", 1_005, 5, 0, true)]));
-    assert!(!empty(&[heard.clone(), report("two", 1_005, 5, 1, false)]));
+    let reported = report("one", 1_005, 5, 0, false);
+    assert!(empty(std::slice::from_ref(&reported)));
+    assert!(!empty(&[reported.clone(), report("two", 1_005, 5, 0, true)]));
+    assert!(!empty(&[reported.clone(), report("two", 1_005, 5, 1, false)]));
     // Silent since before the mark: it may have requests under way, wherever it runs.
     let silent = GatewayReport { gone: true, ..report("gateway-1", 990, 5, 0, false) };
-    let both = [heard.clone(), silent];
+    let both = [reported.clone(), silent];
     assert!(!empty(&both));
     // Its pod was there and is gone, and all its requests with it.
     let mut gateways = Gateways::default();
@@ -559,15 +561,15 @@ fn requests_at_a_pod_that_is_gone_are_its_own_and_not_those_of_the_next_at_its_a
     let marked = PodFacts { draining: Some(at(1_000)), ..pod("x", "10.0.0.1") };
     let facts = facts(adopted(), vec![marked.clone()]);
     let safe = |uid: &str| {
-        let mut told = report("one", 1_005, 5, 1, false);
+        let mut report_of = report("one", 1_005, 5, 1, false);
         let gone = EndpointState::Gone as i32;
         let endpoint =
-            EndpointLoad { uid: uid.to_owned(), state: gone, ..told.endpoints[0].clone() };
-        let listed = EndpointLoad { in_flight: 0, ..told.endpoints[0].clone() };
-        told.endpoints = [listed, endpoint].into();
+            EndpointLoad { uid: uid.to_owned(), state: gone, ..report_of.endpoints[0].clone() };
+        let listed = EndpointLoad { in_flight: 0, ..report_of.endpoints[0].clone() };
+        report_of.endpoints = [listed, endpoint].into();
         let mut signals = Signals::default();
         signals.in_flight.all_came();
-        add(&mut Gateways::default(), &mut signals, &[told], &facts, 1_010);
+        add(&mut Gateways::default(), &mut signals, &[report_of], &facts, 1_010);
         let model = model(&facts, &signals, 1_010);
         let variant = model.variants.into_values().next().unwrap();
         variant.replicas.into_values().next().unwrap().is_safe_to_delete()
@@ -585,9 +587,9 @@ fn a_model_that_is_waited_for_has_a_backlog_at_once() {
         models: [ModelDemand { model: "m".to_owned(), ..ModelDemand::default() }].into(),
         ..report("one", 1_000, 0, 0, true)
     };
-    let wanted = BTreeSet::from([PublicName { name: "m".to_owned(), ..PublicName::default() }]);
+    let waited_for = BTreeSet::from([PublicName { name: "m".to_owned(), ..PublicName::default() }]);
     let time = (at(1_000), MAX_AGE);
-    Gateways::default().add(&mut signals, &said(&[asleep]), &wanted, &facts, time);
+    Gateways::default().add(&mut signals, &book_of(&[asleep]), &waited_for, &facts, time);
     let demand = model(&facts, &signals, 1_000).demand;
     assert_eq!(demand.freshness(), Freshness::Fresh);
     assert_eq!(demand.backlog.fresh().unwrap().get(), 1);

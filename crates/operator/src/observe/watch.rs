@@ -3,11 +3,12 @@
 use super::drain::kind_of;
 use super::facts::{AnswersAt, Facts, NodeFacts, PodFacts, Workload, WorkloadKey};
 use super::groups;
+use super::loans::LoanFacts;
 use super::mirror::{Denied, Failures, Mirror, follow};
 use super::port::port;
 use crate::settings::OperatorSettings;
 use flyball_resources::model_service::TargetKind;
-use flyball_resources::{ModelService, Pool, Tenant, labels};
+use flyball_resources::{ModelService, Pool, Tenant, TrainingRun, labels};
 use k8s_openapi::api::apps::v1::{Deployment, StatefulSet};
 use k8s_openapi::api::autoscaling::v2::HorizontalPodAutoscaler;
 use k8s_openapi::api::core::v1::{ConfigMap, Container, Node, Pod, PodSpec};
@@ -35,6 +36,7 @@ pub struct Watches {
     models: Mirror<ModelService>,
     pools: Mirror<Pool>,
     tenants: Mirror<Tenant>,
+    runs: Mirror<TrainingRun>,
     pods: Mirror<Pod>,
     /// Gateways in the operator's own namespace, where that is not looked at as a whole.
     gateways: Option<Mirror<Pod>>,
@@ -74,6 +76,7 @@ pub fn watch(client: &Client, settings: &OperatorSettings) -> Watches {
         models: Mirror::within(client, namespaces, &failures),
         pools: Mirror::of(Api::all(client.clone()), all(), &failures),
         tenants: Mirror::within(client, namespaces, &failures),
+        runs: Mirror::within(client, namespaces, &failures),
         pods: Mirror::within(client, namespaces, &failures),
         gateways: apart
             .then(|| Mirror::of(Api::namespaced(client.clone(), home), gateways, &failures)),
@@ -115,6 +118,28 @@ impl Watches {
         self.tenants.state()
     }
 
+    /// TrainingRuns.
+    pub(super) fn runs_mirror(&self) -> &Mirror<TrainingRun> {
+        &self.runs
+    }
+
+    /// What else is watched is watched by this client, in these namespaces.
+    pub(super) fn whence(&self) -> (Client, Vec<String>, Failures) {
+        (self.client.clone(), self.namespaces.clone(), self.failures.clone())
+    }
+
+    /// Shows every pod, also those that are over.
+    pub(super) fn every_pod(&self, show: impl FnMut(&Arc<Pod>)) {
+        self.pods.state().iter().for_each(show);
+    }
+
+    /// Pools, nodes and whether everything is frozen.
+    pub(super) fn places(&self) -> (Vec<Arc<Pool>>, BTreeMap<String, NodeFacts>, bool) {
+        let nodes = self.nodes.state();
+        let nodes = nodes.iter().map(|node| (node.name_any(), NodeFacts::of(node)));
+        (self.pools.state(), nodes.collect(), !self.switches.is_empty())
+    }
+
     /// Shows every pod that is not over, gateways among them.
     pub fn each_pod(&self, mut show: impl FnMut(&Pod)) {
         let gateways = self.gateways.iter().flat_map(Mirror::state);
@@ -129,7 +154,7 @@ impl Watches {
 
     /// Watches that failed so far, and what the last said. They begin again by themselves.
     pub fn failures(&self) -> (u64, Option<String>) {
-        self.failures.told()
+        self.failures.summary()
     }
 
     /// Everything as it is now.
@@ -163,6 +188,7 @@ impl Watches {
             nodes: nodes.iter().map(|node| (node.name_any(), NodeFacts::of(node))).collect(),
             frozen: !self.switches.is_empty(),
             engine_accounts: self.engine_accounts.clone(),
+            loans: LoanFacts::default(),
         }
     }
 
@@ -242,12 +268,12 @@ fn of_stateful_set(one: &StatefulSet) -> Workload {
 /// A replica of a LeaderWorkerSet is a group; its leader stands for it.
 fn of_group(one: &DynamicObject) -> Workload {
     let mut selector = k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector::default();
-    let wanted = [
+    let labels = [
         ("leaderworkerset.sigs.k8s.io/name", one.name_any()),
         ("leaderworkerset.sigs.k8s.io/worker-index", "0".to_owned()),
     ];
-    let wanted = wanted.into_iter().map(|(label, value)| (label.to_owned(), value));
-    selector.match_labels = Some(wanted.collect());
+    let labels = labels.into_iter().map(|(label, value)| (label.to_owned(), value));
+    selector.match_labels = Some(labels.collect());
     // Requests go to leaders; where these have no template of their own, they are like the others.
     let template = &one.data["spec"]["leaderWorkerTemplate"];
     let leads = ["leaderTemplate", "workerTemplate"].map(|part| &template[part]["spec"]);
@@ -267,7 +293,7 @@ fn of_pods(spec: Option<&PodSpec>) -> Workload {
     let mut workload = Workload {
         grace_seconds: spec.and_then(|spec| spec.termination_grace_period_seconds),
         image: container.and_then(|container| container.image.clone()).unwrap_or_default(),
-        args: container.map(said_to_run).unwrap_or_default(),
+        args: container.map(arguments).unwrap_or_default(),
         pause_seconds: container.and_then(pause),
         ..Workload::default()
     };
@@ -281,7 +307,7 @@ fn answers(spec: &PodSpec, workload: &Workload) -> AnswersAt {
     AnswersAt { port: port(spec, &workload.args, engine), engine, names: names.unwrap_or_default() }
 }
 
-fn said_to_run(container: &Container) -> Vec<String> {
+fn arguments(container: &Container) -> Vec<String> {
     let parts = [&container.command, &container.args];
     parts.into_iter().flatten().flatten().cloned().collect()
 }

@@ -26,16 +26,16 @@ impl Witnesses {
     pub fn add(
         &mut self,
         signals: &mut Signals,
-        (heard, wanted): (&ReportBook, &BTreeSet<PublicName>),
+        (book, waited_for): (&ReportBook, &BTreeSet<PublicName>),
         facts: &Facts,
         listens: bool,
         time: (Timestamp, Micros),
     ) -> BTreeSet<String> {
-        let gone = self.gateways.add(signals, heard, wanted, facts, time);
-        let refused: Vec<String> = heard.refused.difference(&gone).cloned().collect();
+        let gone = self.gateways.add(signals, book, waited_for, facts, time);
+        let refused: Vec<String> = book.refused.difference(&gone).cloned().collect();
         self.expected.listens(listens, time.0);
         self.expected.add(&mut signals.in_flight, facts, &refused, time.0);
-        signals.count_unheard(heard.crowded || self.expected.may_still_come(time.0));
+        signals.count_unreported(book.crowded || self.expected.may_still_come(time.0));
         gone
     }
 }

@@ -10,7 +10,7 @@ use proptest::prelude::*;
 
 fn persisted() -> Persisted {
     let noise = [0.5, 0.25, 0.125, 1.5, 0.3, 0.09, 3.0, 0.75, 0.5];
-    let level = [11.0 / 3.0, 0.1, 1.7e15, 4.0, 28_333_333.0, 10.5, 3.0, 5.5];
+    let level = [11.0 / 3.0, 0.1, 1.7e15, 4.0, 28_333_333.0, 10.5, 3.0, 5.5, 2.25];
     let minutes = |n: usize| [1.5, 1.25, 0.3][n % 3];
     let learnt = GovernorMemory {
         minutes: 4_321,

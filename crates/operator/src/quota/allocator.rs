@@ -27,7 +27,7 @@ const SILENT: Micros = Micros::from_seconds(15);
 const HOST_GONE: Micros = Micros::from_minutes(10);
 
 /// A leader's time for hearing from all gateways before it gives up those of which it is sure that they are gone.
-const ALL_HEARD: Micros = Micros::from_minutes(1);
+const ALL_REPORTED: Micros = Micros::from_minutes(1);
 
 /// An ask that was not repeated for so long is over.
 const ASK: Micros = Micros::from_seconds(2);
@@ -199,7 +199,7 @@ impl Allocator {
         self.ticks += 1;
         let touched = std::mem::take(&mut self.touched);
         if self.ticks.is_multiple_of(SPENT_TICKS) {
-            self.tell_spent(&mut replies);
+            self.report_spent(&mut replies);
         }
         let keys = if self.ticks.is_multiple_of(4) { self.limits.clone() } else { touched };
         keys.iter().for_each(|key| self.divide(key, now, &mut replies));
@@ -226,9 +226,9 @@ impl Allocator {
         };
         let gone: BTreeSet<GatewayId> = self.ids().into_iter().filter(is_gone).collect();
         // What one had that never reported is not known before all others have: it would be counted twice.
-        let is_late = now.at.saturating_sub(self.began) >= ALL_HEARD;
-        let all_heard = is_late || self.missing.is_subset(&gone);
-        let gone = gone.into_iter().filter(|id| all_heard || !self.missing.contains(id));
+        let is_late = now.at.saturating_sub(self.began) >= ALL_REPORTED;
+        let all_reported = is_late || self.missing.is_subset(&gone);
+        let gone = gone.into_iter().filter(|id| all_reported || !self.missing.contains(id));
         gone.collect::<Vec<_>>().iter().for_each(|id| self.gone(id, now));
     }
 
@@ -365,10 +365,10 @@ impl Allocator {
         for ((id, lease), mut ask) in asks {
             // Until it is waited for what others give back, nobody has been asked for it.
             let sequence = ask.recalled.map_or_else(|| self.next(), |(sequence, _)| sequence);
-            let told = match self.bank.ask(&ask.of(&id, &lease, sequence)) {
-                Answer::Granted(Amount::MAX) => Some(Told::Grant(ReplyGrant::Unlimited)),
-                Answer::Granted(granted) => Some(Told::Grant(ReplyGrant::Total(granted))),
-                Answer::Empty(key) => self.empty(&lease, &key, ask.number).map(Told::Empty),
+            let outcome = match self.bank.ask(&ask.of(&id, &lease, sequence)) {
+                Answer::Granted(Amount::MAX) => Some(AskOutcome::Grant(ReplyGrant::Unlimited)),
+                Answer::Granted(granted) => Some(AskOutcome::Grant(ReplyGrant::Total(granted))),
+                Answer::Empty(key) => self.empty(&lease, &key, ask.number).map(AskOutcome::Empty),
                 Answer::Recall(from) => {
                     let is_due = |(_, at)| now.at.saturating_sub(at) >= RECALL_AGAIN;
                     if ask.recalled.is_none_or(is_due) {
@@ -386,31 +386,31 @@ impl Allocator {
                 }
                 Answer::Doubt => None,
             };
-            let Some(told) = told else { continue };
+            let Some(outcome) = outcome else { continue };
             let reply = replies.entry(id.clone()).or_insert_with(|| self.reply());
-            match told {
-                Told::Grant(grant) => reply.grants.push((lease.clone(), grant)),
-                Told::Empty(empty) => reply.empty.push(empty),
+            match outcome {
+                AskOutcome::Grant(grant) => reply.grants.push((lease.clone(), grant)),
+                AskOutcome::Empty(empty) => reply.empty.push(empty),
             }
             self.asks.remove(&(id, lease));
         }
         recalls.into_iter().for_each(|(holder, leases)| self.recall(&holder, leases, replies));
     }
 
-    fn tell_spent(&mut self, replies: &mut Replies) {
+    fn report_spent(&mut self, replies: &mut Replies) {
         let reply = self.reply();
         for (id, contact) in self.contacts.iter_mut().filter(|(_, contact)| contact.complete) {
             let spent = self.bank.spent_above(id);
             let is_new = |(key, spent): &(&BudgetKey, &(Amount, PeriodId))| {
                 contact.spent.get(*key) != Some(*spent)
             };
-            let told = spent.iter().filter(is_new).filter_map(|(key, (spent, period))| {
+            let news = spent.iter().filter(is_new).filter_map(|(key, (spent, period))| {
                 let resets_at = self.budgets.get(key)?.period.end(*period);
                 Some(BudgetSpending { budget: key.clone(), spent: *spent, resets_at })
             });
-            let told: Vec<_> = told.collect();
-            if !told.is_empty() {
-                replies.entry(id.clone()).or_insert_with(|| reply.clone()).spent.extend(told);
+            let news: Vec<_> = news.collect();
+            if !news.is_empty() {
+                replies.entry(id.clone()).or_insert_with(|| reply.clone()).spent.extend(news);
             }
             contact.spent = spent;
         }
@@ -471,7 +471,7 @@ impl Contact {
 }
 
 /// An answer that ends an ask.
-enum Told {
+enum AskOutcome {
     Grant(ReplyGrant),
     Empty(EmptyLease),
 }

@@ -17,7 +17,7 @@ const WRITE: Duration = Duration::from_secs(5);
 const HURRY: Duration = Duration::from_millis(500);
 
 /// Between two looks for gateways that are gone.
-const LOOK: Duration = Duration::from_secs(1);
+const TICK: Duration = Duration::from_secs(1);
 
 /// Before a record that cannot be read is tried again.
 const AGAIN: Duration = Duration::from_secs(1);
@@ -31,13 +31,13 @@ pub trait Pods: Send + Sync {
 /// When what was done last.
 struct Done {
     wrote: tokio::time::Instant,
-    looked: tokio::time::Instant,
+    checked: tokio::time::Instant,
     version: Option<String>,
 }
 
 /// Gives out while this operator leads, and goes on with the record whenever it leads again. Ends never.
 pub async fn keep(quota: &TenantQuota, store: &dyn RecordStore, fence: &Fence, pods: &dyn Pods) {
-    let mut told = None;
+    let mut warned = None;
     loop {
         while !fence.may_write(Instant::now()) {
             tokio::time::sleep(STEP).await;
@@ -47,12 +47,12 @@ pub async fn keep(quota: &TenantQuota, store: &dyn RecordStore, fence: &Fence, p
         let text = ended.as_ref().err().map(ToString::to_string);
         match &ended {
             Ok(()) | Err(StoreError::NotLeading) => {}
-            Err(error) if told == text => tracing::debug!(%error, "cannot keep budgets"),
+            Err(error) if warned == text => tracing::debug!(%error, "cannot keep budgets"),
             Err(error) => tracing::error!(
                 %error, "budgets and limits of Tenants are not given out; retrying"
             ),
         }
-        told = text;
+        warned = text;
         tokio::time::sleep(AGAIN).await;
     }
 }
@@ -79,7 +79,7 @@ async fn lead(
     let now = tokio::time::Instant::now();
     // The first gateways need not wait for their place on the record.
     let wrote = now.checked_sub(WRITE).unwrap_or(now);
-    let mut done = Done { wrote, looked: now, version };
+    let mut done = Done { wrote, checked: now, version };
     let mut steps = tokio::time::interval(STEP);
     steps.set_missed_tick_behavior(MissedTickBehavior::Delay);
     while fence.may_write(Instant::now()) {
@@ -98,8 +98,8 @@ async fn step(
     pods: &dyn Pods,
     done: &mut Done,
 ) -> Result<(), StoreError> {
-    if done.looked.elapsed() >= LOOK {
-        done.looked = tokio::time::Instant::now();
+    if done.checked.elapsed() >= TICK {
+        done.checked = tokio::time::Instant::now();
         let silent = quota.step(|allocator, now| allocator.silent_pods(now)).unwrap_or_default();
         if let Some(absent) = pods.absent(silent) {
             quota.step(|allocator, now| allocator.give_up(&absent, now));

@@ -84,7 +84,7 @@ impl TenantQuota {
         let (line, messages) = mpsc::channel(WAITING);
         let mut state = self.state();
         if let Some(allocator) = &state.allocator {
-            say_hello(&line, allocator.reply());
+            send_hello(&line, allocator.reply());
         }
         state.lines.retain(|_, line| !line.is_closed());
         state.lines.insert(gateway.to_owned(), line);
@@ -92,7 +92,11 @@ impl TenantQuota {
     }
 
     /// A gateway says how things stand.
-    pub(crate) fn hear(&self, gateway: &str, message: &ReportedQuota) -> Result<(), QuotaExcess> {
+    pub(crate) fn receive(
+        &self,
+        gateway: &str,
+        message: &ReportedQuota,
+    ) -> Result<(), QuotaExcess> {
         let report = QuotaReport::read(gateway, message)?;
         let (mut state, now) = (self.state(), self.now());
         let Some(allocator) = &mut state.allocator else { return Ok(()) };
@@ -127,7 +131,7 @@ impl TenantQuota {
         let State { allocator: Some(allocator), lines, .. } = &mut *state else { return };
         // They may have changed since it was made.
         allocator.set_tenants(tenants.budgets, tenants.limits, now);
-        lines.values().for_each(|line| say_hello(line, allocator.reply()));
+        lines.values().for_each(|line| send_hello(line, allocator.reply()));
     }
 
     /// Does something with what gives out, if this operator leads.
@@ -170,7 +174,7 @@ impl State {
 }
 
 /// Says who leads: a gateway then reports everything.
-fn say_hello(line: &mpsc::Sender<QuotaOrders>, hello: QuotaReply) {
+fn send_hello(line: &mpsc::Sender<QuotaOrders>, hello: QuotaReply) {
     for message in hello.write() {
         // One that does not read hears it in the next answer.
         line.try_send(message).ok();

@@ -128,7 +128,7 @@ impl Leader {
         gateway.take(&replies, now);
     }
 
-    fn asked(&mut self, gateway: &mut Gateway, lacking: u128, now: Clock) -> Replies {
+    fn ask_for(&mut self, gateway: &mut Gateway, lacking: u128, now: Clock) -> Replies {
         let report = gateway.report(Some(lacking), now);
         self.allocator.report(report, now)
     }
@@ -147,21 +147,21 @@ fn empties(replies: &Replies) -> Vec<(u64, u128)> {
 fn a_gateway_learns_the_term_then_gets_what_it_asks_for_and_never_more_than_there_is() {
     let mut leader = Leader::new(BankRecord::default(), 1_000, at(0));
     let mut a = Gateway::new("a/pod-1");
-    let first = leader.asked(&mut a, 10, at(1));
+    let first = leader.ask_for(&mut a, 10, at(1));
     assert!(first[&a.id].is_empty(), "nothing before everything was reported in this term");
     a.take(&first, at(1));
     assert_eq!(a.term, 1);
-    let replies = leader.asked(&mut a, 10, at(2));
+    let replies = leader.ask_for(&mut a, 10, at(2));
     assert!(replies.is_empty() && leader.allocator.is_short(), "it is not on the record");
     let replies = leader.write(at(3));
     a.take(&replies, at(3));
     assert_eq!(a.account.counts().granted, tokens(10));
-    let replies = leader.asked(&mut a, 985, at(4));
+    let replies = leader.ask_for(&mut a, 985, at(4));
     assert!(replies.is_empty(), "beyond the mark");
     let replies = leader.write(at(5));
     a.take(&replies, at(5));
     assert_eq!(a.account.counts().granted, tokens(995));
-    let replies = leader.asked(&mut a, 6, at(6));
+    let replies = leader.ask_for(&mut a, 6, at(6));
     assert_eq!(empties(&replies), [(4, 0)]);
     let empty = &replies[&a.id].empty[0];
     assert_eq!((empty.limit, empty.budget.name.as_ref()), (tokens(1_000), "month"));
@@ -174,14 +174,14 @@ fn before_a_refusal_what_others_do_not_use_is_asked_back_once_and_only_their_ans
     let (mut a, mut b) = (Gateway::new("a/pod-1"), Gateway::new("b/pod-1"));
     leader.meets(&mut a, at(0));
     leader.meets(&mut b, at(0));
-    leader.asked(&mut a, 900, at(1));
+    leader.ask_for(&mut a, 900, at(1));
     let replies = leader.write(at(1));
     a.take(&replies, at(1));
     a.account.reserve(tokens(300)).unwrap();
-    let replies = leader.asked(&mut b, 500, at(10));
+    let replies = leader.ask_for(&mut b, 500, at(10));
     assert!(empties(&replies).is_empty());
     assert_eq!(replies[&a.id].recalls, [lease("ml/org/team")]);
-    assert!(leader.asked(&mut b, 500, at(20)).is_empty(), "it is asked for already");
+    assert!(leader.ask_for(&mut b, 500, at(20)).is_empty(), "it is asked for already");
     let again = leader.allocator.tick(at(600));
     assert_eq!(again[&a.id].recalls, [lease("ml/org/team")], "it may have been lost");
     let (_, recall) = a.take(&replies, at(20));
@@ -194,7 +194,7 @@ fn before_a_refusal_what_others_do_not_use_is_asked_back_once_and_only_their_ans
     assert_eq!(b.account.counts().granted, tokens(500));
     assert_eq!(a.account.counts().idle(), Amount::ZERO);
     // All is held by now: 300 paid ahead at one, 500 idle at the other, who is not asked by itself.
-    let replies = leader.asked(&mut b, 300, at(30));
+    let replies = leader.ask_for(&mut b, 300, at(30));
     let (_, recall) = a.take(&replies, at(30));
     let report = QuotaReport { recalled: recall, ..a.report(None, at(31)) };
     assert_eq!(empties(&leader.allocator.report(report, at(31))).len(), 1);
@@ -206,7 +206,7 @@ fn a_successor_grants_nothing_that_may_be_with_a_gateway_that_has_not_reported()
     let (mut a, mut b) = (Gateway::new("a/pod-1"), Gateway::new("b/pod-1"));
     leader.meets(&mut a, at(0));
     leader.meets(&mut b, at(0));
-    leader.asked(&mut a, 900, at(1));
+    leader.ask_for(&mut a, 900, at(1));
     let replies = leader.write(at(1));
     a.take(&replies, at(1));
     a.account.reserve(tokens(900)).unwrap();
@@ -214,12 +214,12 @@ fn a_successor_grants_nothing_that_may_be_with_a_gateway_that_has_not_reported()
     let mut next = Leader::new(leader.stored, 1_000, at(0));
     assert_eq!(next.allocator.term(), 2);
     next.meets(&mut b, at(1));
-    let replies = next.asked(&mut b, 200, at(2));
+    let replies = next.ask_for(&mut b, 200, at(2));
     assert!(replies.is_empty(), "nobody can tell: {replies:?}");
     next.meets(&mut a, at(3));
     assert_eq!(next.spent(), 900);
-    assert_eq!(empties(&next.asked(&mut b, 200, at(4))), [(b.asks, 900)]);
-    let replies = next.asked(&mut b, 50, at(5));
+    assert_eq!(empties(&next.ask_for(&mut b, 200, at(4))), [(b.asks, 900)]);
+    let replies = next.ask_for(&mut b, 50, at(5));
     b.take(&replies, at(5));
     b.take(&next.write(at(6)), at(6));
     assert_eq!(b.account.counts().granted, tokens(50));
@@ -232,7 +232,7 @@ fn a_gateway_is_gone_with_its_pod_and_not_with_its_connection() {
     leader.meets(&mut pod, at(0));
     leader.meets(&mut host, at(0));
     for gateway in [&mut pod, &mut host] {
-        leader.asked(gateway, 100, at(1));
+        leader.ask_for(gateway, 100, at(1));
         let replies = leader.write(at(1));
         gateway.take(&replies, at(1));
         assert_eq!(gateway.account.counts().granted, tokens(100));
@@ -258,7 +258,7 @@ fn another_process_of_a_gateway_takes_its_place_and_what_it_had_counts_as_spent(
     let mut leader = Leader::new(BankRecord::default(), 1_000, at(0));
     let mut first = Gateway::new("a/pod-1");
     leader.meets(&mut first, at(0));
-    leader.asked(&mut first, 100, at(1));
+    leader.ask_for(&mut first, 100, at(1));
     let replies = leader.write(at(1));
     first.take(&replies, at(1));
     let mut second = Gateway::new("a/pod-2");
@@ -317,17 +317,17 @@ fn a_budget_goes_on_if_its_tenant_comes_back() {
     let mut leader = Leader::new(BankRecord::default(), 1_000, at(0));
     let mut a = Gateway::new("a/pod-1");
     leader.meets(&mut a, at(0));
-    leader.asked(&mut a, 900, at(1));
+    leader.ask_for(&mut a, 900, at(1));
     let replies = leader.write(at(1));
     a.take(&replies, at(1));
     leader.allocator.set_tenants(Vec::new(), BTreeMap::new(), at(2));
-    let replies = leader.asked(&mut a, 10, at(3));
+    let replies = leader.ask_for(&mut a, 10, at(3));
     assert_eq!(replies[&a.id].grants, [(lease("ml/org/team"), ReplyGrant::Unlimited)]);
     leader.write(at(4));
     leader.allocator.set_tenants(vec![budget(1_000)], BTreeMap::new(), at(5));
     a.account.reserve(tokens(900)).unwrap();
     a.account.settle(tokens(900), tokens(900));
-    let replies = leader.asked(&mut a, 101, at(6));
+    let replies = leader.ask_for(&mut a, 101, at(6));
     assert_eq!(empties(&replies), [(a.asks, 900)]);
 }
 
@@ -338,7 +338,7 @@ fn a_record_that_would_say_the_same_is_not_written() {
     leader.meets(&mut a, at(0));
     let mut writes = 0;
     for step in 0..1_000 {
-        let replies = leader.asked(&mut a, 100, at(step));
+        let replies = leader.ask_for(&mut a, 100, at(step));
         a.take(&replies, at(step));
         if leader.allocator.due_record().is_some() {
             writes += 1;
@@ -357,23 +357,23 @@ fn gateways_are_told_what_all_have_spent_if_it_is_more_than_they_know() {
     let (mut a, mut b) = (Gateway::new("a/pod-1"), Gateway::new("b/pod-1"));
     for gateway in [&mut a, &mut b] {
         leader.meets(gateway, at(0));
-        let replies = leader.asked(gateway, 300, at(1));
+        let replies = leader.ask_for(gateway, 300, at(1));
         gateway.take(&replies, at(1));
     }
     let replies = leader.write(at(1));
     a.take(&replies, at(1));
     a.account.settle(tokens(0), tokens(120));
     leader.meets(&mut a, at(2));
-    let told = |leader: &mut Leader, from: u64| -> Vec<(GatewayId, u128)> {
+    let spendings = |leader: &mut Leader, from: u64| -> Vec<(GatewayId, u128)> {
         let ticks = (0..40).flat_map(|tick| leader.allocator.tick(at(from + 250 * tick)));
         let spent = ticks.flat_map(|(id, reply)| {
             reply.spent.into_iter().map(move |one| (id.clone(), one.spent.get()))
         });
         spent.collect()
     };
-    let first = told(&mut leader, 10);
+    let first = spendings(&mut leader, 10);
     assert_eq!(first, [(a.id.clone(), 120), (b.id.clone(), 120)]);
-    assert_eq!(told(&mut leader, 20_000), [], "they know");
+    assert_eq!(spendings(&mut leader, 20_000), [], "they know");
 }
 
 #[test]
@@ -384,12 +384,12 @@ fn a_grant_can_be_used_also_where_more_was_spent_than_was_granted() {
     // The budget only counted so far, or let streams finish.
     gateway.account.settle(tokens(0), tokens(600));
     leader.meets(&mut gateway, at(1));
-    let replies = leader.asked(&mut gateway, 100, at(2));
+    let replies = leader.ask_for(&mut gateway, 100, at(2));
     gateway.take(&replies, at(2));
     let replies = leader.write(at(3));
     gateway.take(&replies, at(3));
     assert_eq!(gateway.account.counts().idle(), tokens(100));
     assert_eq!(leader.spent(), 600);
-    let replies = leader.asked(&mut gateway, 301, at(4));
+    let replies = leader.ask_for(&mut gateway, 301, at(4));
     assert_eq!(gateway.take(&replies, at(4)), (true, None), "700 of 1000 are spent or granted");
 }

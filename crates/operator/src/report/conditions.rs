@@ -9,7 +9,7 @@ use flyball_core::snapshot::{Freshness, Mode, Model, ReplicaState, Variant};
 use flyball_resources::conditions::{ConditionKind, ConditionValue};
 
 /// Everything that is said about a model.
-pub(super) fn said(id: &ModelId, context: &StatusContext<'_>) -> Vec<ConditionValue> {
+pub(super) fn conditions(id: &ModelId, context: &StatusContext<'_>) -> Vec<ConditionValue> {
     let mut all = vec![target(context), signals(context), capacity(context), objectives(context)];
     let stalled = stalled(context).or_else(|| held(id, context));
     let reconciling = reconciling(context);
@@ -113,15 +113,15 @@ fn objectives(context: &StatusContext<'_>) -> ConditionValue {
         let message = "no request was checked in the last hour";
         return one(ConditionKind::ObjectivesMet, None, reason, message);
     };
-    let wanted = model.objectives.attainment_per_million;
+    let required = model.objectives.attainment_per_million;
     let percent = |share: u32| format!("{}.{:02} %", share / 10_000, share % 10_000 / 100);
     let message = format!(
         "{} of the last hour's requests met the objectives; the objective is {}",
         percent(met),
-        percent(wanted)
+        percent(required)
     );
     let reason = context.decided.map_or(Reason::Steady, |decided| decided.reason);
-    one(ConditionKind::ObjectivesMet, Some(met >= wanted), reason, message)
+    one(ConditionKind::ObjectivesMet, Some(met >= required), reason, message)
 }
 
 /// Says nothing about engines that are not known.
@@ -229,13 +229,13 @@ fn held(id: &ModelId, context: &StatusContext<'_>) -> Option<ConditionValue> {
 
 fn reconciling(context: &StatusContext<'_>) -> Option<ConditionValue> {
     let (model, decided) = (context.model?, context.decided?);
-    let wanted: u32 = decided.targets.iter().map(|target| target.replicas.get()).sum();
+    let desired: u32 = decided.targets.iter().map(|target| target.replicas.get()).sum();
     let ready = serving(model);
     let waits = context.seen.waits.as_ref();
-    if model.mode != Mode::Act || (wanted == ready && waits.is_none()) {
+    if model.mode != Mode::Act || (desired == ready && waits.is_none()) {
         return None;
     }
-    let message = format!("{ready} of {wanted} replicas are ready");
+    let message = format!("{ready} of {desired} replicas are ready");
     let (reason, message) = match waits {
         Some(waits) => (Reason::Draining, format!("{message}; {waits}")),
         None => (decided.reason, message),
@@ -253,7 +253,7 @@ fn ready(
         return one(ConditionKind::Ready, Some(false), Reason::SpecRefused, message);
     };
     let unmet =
-        |kind: ConditionKind| parts.iter().find(|said| said.kind == kind && said.so == Some(false));
+        |kind: ConditionKind| parts.iter().find(|part| part.kind == kind && part.so == Some(false));
     let wrong = stalled
         .or_else(|| unmet(ConditionKind::TargetFound))
         .or_else(|| unmet(ConditionKind::ObjectivesMet));

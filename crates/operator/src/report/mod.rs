@@ -2,7 +2,7 @@
 //! unchanged through all of them.
 //!
 //! `status`, `conditions`, `pools` and `tenants` are pure, `changed` decides what is worth a write, `history` remembers,
-//! `metrics` shows, `tell` writes.
+//! `metrics` shows, `publisher` writes.
 
 mod attained;
 mod changed;
@@ -10,8 +10,8 @@ mod conditions;
 mod history;
 mod metrics;
 pub mod pools;
+mod publisher;
 mod status;
-mod tell;
 pub mod tenants;
 #[cfg(test)]
 mod tests;
@@ -19,9 +19,9 @@ mod tests;
 pub use attained::Attained;
 pub use changed::{is_worth_writing, turned_bad};
 pub use history::History;
-pub use metrics::{Board, Shown};
+pub use metrics::{Board, Shown, ShownRun};
+pub use publisher::{PublishError, StatusPublisher};
 pub use status::status;
-pub use tell::{TellError, Teller};
 
 use crate::observe::SeenModel;
 use flyball_core::decision::{Decision, ModelDecision};

@@ -1,14 +1,14 @@
 //! What there is of a pool, as its status says it. Pure.
 
-use crate::observe::{Facts, NodeFacts, purchase};
+use crate::observe::{Borrower, Facts, NodeFacts, purchase};
 use crate::time;
 use flyball_core::decision::Decision;
-use flyball_core::ids::{Namespace, PoolId, VariantId};
+use flyball_core::ids::{Namespace, PoolId, RunId, VariantId};
 use flyball_core::reason::Reason;
 use flyball_core::snapshot::{Purchase, Snapshot};
 use flyball_core::units::{Gpus, Money, Replicas};
 use flyball_resources::conditions::{self, ConditionKind, ConditionValue};
-use flyball_resources::pool::NamespaceUse;
+use flyball_resources::pool::{LendingStatus, LoanStatus, NamespaceUse};
 use flyball_resources::{Pool, PoolStatus, decimal};
 use kube::ResourceExt as _;
 use std::collections::BTreeMap;
@@ -47,6 +47,9 @@ pub fn is_news(before: Option<&PoolStatus>, now: &PoolStatus, since: Option<Dura
             namespaces: Vec::new(),
             ..status.clone()
         };
+        for run in status.lending.iter_mut().flat_map(|lending| &mut lending.runs) {
+            (run.take_back_gpu_seconds, run.take_back_cost) = (None, None);
+        }
         status.conditions.iter_mut().for_each(|one| one.message.clear());
         status
     };
@@ -82,7 +85,7 @@ fn seen(facts: &Facts, pool: &Arc<Pool>, snapshot: &Snapshot, decision: &Decisio
     let counts = Counts { nodes, away, there, used, others };
     let before = pool.status.iter().flat_map(|status| &status.conditions);
     let before: Vec<_> = before.cloned().collect();
-    let said = [said(pool, &counts)];
+    let conditions = [condition(pool, &counts)];
     let status = PoolStatus {
         observed_generation: pool.metadata.generation,
         nodes: Some(small(nodes)),
@@ -90,11 +93,12 @@ fn seen(facts: &Facts, pool: &Arc<Pool>, snapshot: &Snapshot, decision: &Decisio
         used: Some(small(used)),
         used_by_others: Some(small(others)),
         namespaces,
+        lending: id.as_ref().and_then(|id| lending(facts, pool, id, decision)),
         hourly_cost: cost.map(|cost| decimal::text(cost.micros(), 2)),
         currency: cost.map(|cost| cost.currency().to_string()),
         conditions: conditions::merge(
             &before,
-            &said,
+            &conditions,
             pool.metadata.generation,
             time::date(snapshot.taken_at),
         ),
@@ -108,6 +112,52 @@ fn seen(facts: &Facts, pool: &Arc<Pool>, snapshot: &Snapshot, decision: &Decisio
     }
 }
 
+/// What is lent of a pool that lends.
+fn lending(facts: &Facts, pool: &Pool, id: &PoolId, decision: &Decision) -> Option<LendingStatus> {
+    pool.spec.lending.as_ref()?;
+    let of_pool = facts.borrowers().filter(|(_, borrower, _)| borrower.pool == *id);
+    let decided = |run: &RunId| decision.runs.iter().find(|one| one.run == *run);
+    let row = |(run, borrower, pool): (&RunId, &Borrower, &Pool)| {
+        let held = facts.held_by(borrower, pool);
+        let lent = decided(run).is_some_and(|decided| !decided.gpus.is_zero());
+        let state = match (borrower.acts, lent, held.is_zero()) {
+            (false, ..) => "Shown",
+            (true, true, _) => "Lent",
+            (true, false, false) => "Returning",
+            (true, false, true) => "Waiting",
+        };
+        let seconds = borrower.thrown_away.whole_seconds();
+        let holds = borrower.acts && !held.is_zero();
+        let whole = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
+        let cost = borrower.hourly_micros.map(|hourly| {
+            let cost = i128::from(hourly) * i128::from(seconds) / 3_600;
+            decimal::text(i64::try_from(cost).unwrap_or(i64::MAX), 2)
+        });
+        LoanStatus {
+            namespace: run.namespace().to_string(),
+            name: run.name().to_owned(),
+            state: state.to_owned(),
+            gpus: small(held.get()),
+            needed_gpus: small(borrower.gpus.get()),
+            take_back_gpu_seconds: holds
+                .then(|| whole(seconds.saturating_mul(u64::from(held.get())))),
+            take_back_cost: cost.filter(|_| holds),
+        }
+    };
+    let runs: Vec<LoanStatus> = of_pool.map(row).collect();
+    let lent = runs.iter().filter(|run| run.state != "Shown").map(|run| run.gpus);
+    let take_backs = facts.loans.take_backs.get(id).cloned().unwrap_or_default();
+    let promise = facts.loans.promise(id);
+    Some(LendingStatus {
+        lent_gpus: lent.fold(0, i32::saturating_add),
+        promise_seconds: promise.map(|promise| i64::try_from(promise.whole_seconds()).unwrap_or(0)),
+        take_backs: take_backs.count,
+        late_take_backs: take_backs.late,
+        last_seconds: take_backs.seconds,
+        runs,
+    })
+}
+
 /// What models of each namespace hold of a pool and want of it.
 fn uses(
     id: &PoolId,
@@ -118,21 +168,22 @@ fn uses(
     let mut uses: BTreeMap<&Namespace, (Gpus, Gpus)> =
         pool.shares.keys().map(|namespace| (namespace, (Gpus::ZERO, Gpus::ZERO))).collect();
     let targets = decision.models.iter().flat_map(|model| &model.targets);
-    let wanted: BTreeMap<&VariantId, Replicas> =
-        targets.map(|target| (&target.variant, target.wanted)).collect();
+    let unconstrained: BTreeMap<&VariantId, Replicas> =
+        targets.map(|target| (&target.variant, target.unconstrained)).collect();
     for (variant_id, variant) in snapshot.variants().filter(|(_, variant)| &variant.pool == id) {
-        let wanted = wanted.get(&variant_id).copied().unwrap_or_else(|| variant.live());
+        let unconstrained =
+            unconstrained.get(&variant_id).copied().unwrap_or_else(|| variant.live());
         let gpus = |replicas| Gpus::for_replicas(variant.gpus_per_replica, replicas);
         let model = snapshot.models.get_key_value(variant_id.model());
         let Some((model, _)) = model else { continue };
         let (used, wants) = uses.entry(model.namespace()).or_default();
         *used = used.saturating_add(gpus(variant.live()));
-        *wants = wants.saturating_add(gpus(wanted));
+        *wants = wants.saturating_add(gpus(unconstrained));
     }
-    let row = |(namespace, (used, wanted)): (&Namespace, (Gpus, Gpus))| NamespaceUse {
+    let row = |(namespace, (used, unconstrained)): (&Namespace, (Gpus, Gpus))| NamespaceUse {
         namespace: namespace.to_string(),
         used: small(used.get()),
-        wanted: small(wanted.get()),
+        wanted: small(unconstrained.get()),
         guaranteed: small(pool.share_of(namespace).guaranteed.get()),
     };
     uses.into_iter().map(row).collect()
@@ -146,7 +197,7 @@ struct Counts {
     others: u32,
 }
 
-fn said(pool: &Pool, counts: &Counts) -> ConditionValue {
+fn condition(pool: &Pool, counts: &Counts) -> ConditionValue {
     let ready = |so, reason, message: String| ConditionValue {
         kind: ConditionKind::Ready,
         so: Some(so),
@@ -201,7 +252,7 @@ fn small(count: u32) -> i32 {
 mod tests {
     use super::*;
     use crate::observe::demand::Signals;
-    use crate::observe::{ObservedMemory, PodFacts, look};
+    use crate::observe::{JobKind, ObservedMemory, PodFacts, observe};
     use flyball_core::decision::Previous;
     use flyball_core::testing::{hold, model, pool, snapshot, variant};
     use flyball_core::units::{Micros, Timestamp};
@@ -243,7 +294,7 @@ mod tests {
     fn only(spec: &Value) -> SeenPool {
         let facts = facts(spec);
         let time = (Timestamp::from_millis(1_700_000_000_000), Micros::from_seconds(60));
-        let seen = look(&facts, &Signals::default(), &mut ObservedMemory::default(), time);
+        let seen = observe(&facts, &Signals::default(), &mut ObservedMemory::default(), time);
         let decision = hold(&seen.snapshot, &Previous::none());
         pools(&facts, &seen.snapshot, &decision).remove(0)
     }
@@ -299,13 +350,65 @@ mod tests {
             .model(on("b/n", 2, 2));
         let world = world.build();
         let mut decision = hold(&world, &Previous::none());
-        decision.models[2].targets[0].wanted = Replicas::new(5);
+        decision.models[2].targets[0].unconstrained = Replicas::new(5);
         let (id, known) = world.pools.first_key_value().unwrap();
         let row =
             |one: &NamespaceUse| (one.namespace.clone(), one.used, one.wanted, one.guaranteed);
         let rows: Vec<_> = uses(id, known, &world, &decision).iter().map(row).collect();
         let expected = [("a", 2, 2, 0), ("b", 6, 12, 8), ("c", 0, 0, 4)];
         assert_eq!(rows, expected.map(|(name, a, b, c)| (name.to_owned(), a, b, c)));
+    }
+
+    #[test]
+    fn what_is_lent_to_whom_and_what_taking_it_back_would_cost_is_told() {
+        let spec = json!({"accelerator": "h100-sxm-80gb", "lending": {"keepFree": 1}});
+        let mut facts = facts(&spec);
+        let set = |name: &str| ("m".to_owned(), JobKind::JobSet, name.to_owned());
+        let borrower = |name: &str, acts: bool, thrown_away: u64| Borrower {
+            gang: set(name),
+            pool: "h100".parse().unwrap(),
+            gpus: Gpus::new(4),
+            acts,
+            stopped: false,
+            deadline: None,
+            last_saved: None,
+            save: Some(Micros::from_seconds(5)),
+            grace: Micros::from_seconds(30),
+            thrown_away: Micros::from_seconds(thrown_away),
+            hourly_micros: (thrown_away > 0).then_some(14_400_000),
+        };
+        let runs = [
+            ("m/ft", borrower("ft", true, 900)),
+            ("m/later", borrower("later", true, 0)),
+            ("m/shown", borrower("shown", false, 0)),
+        ];
+        facts.loans.borrowers = runs.map(|(id, run)| (id.parse().unwrap(), run)).into();
+        for pod in facts.pods.values_mut().flatten() {
+            let label = ("jobset.sigs.k8s.io/jobset-name".to_owned(), "ft".to_owned());
+            pod.labels.extend((pod.node.as_deref() == Some("a")).then_some(label));
+        }
+        let time = (Timestamp::from_millis(1_700_000_000_000), Micros::from_seconds(60));
+        let seen = observe(&facts, &Signals::default(), &mut ObservedMemory::default(), time);
+        let known = &seen.snapshot.pools[&"h100".parse().unwrap()];
+        assert_eq!(known.held_by_others.get(), 2, "its four are lent, and no others'");
+        assert_eq!(known.take_back, Some(Micros::from_seconds(65)));
+        let held = |id: &str| seen.snapshot.runs[&id.parse().unwrap()].gpus.get();
+        assert_eq!((held("m/ft"), held("m/later"), held("m/shown")), (4, 0, 0));
+        let mut decision = hold(&seen.snapshot, &Previous::none());
+        let told = |decision: &Decision| {
+            let status = pools(&facts, &seen.snapshot, decision).remove(0).status;
+            assert_eq!(status.used_by_others, Some(2));
+            status.lending.unwrap()
+        };
+        let lending = told(&decision);
+        assert_eq!((lending.lent_gpus, lending.promise_seconds), (4, Some(65)));
+        let states: Vec<_> = lending.runs.iter().map(|run| run.state.as_str()).collect();
+        assert_eq!(states, ["Lent", "Waiting", "Shown"]);
+        let first = &lending.runs[0];
+        assert_eq!(first.take_back_gpu_seconds, Some(3_600));
+        assert_eq!(first.take_back_cost.as_deref(), Some("3.60"));
+        decision.runs[0].gpus = Gpus::ZERO;
+        assert_eq!(told(&decision).runs[0].state, "Returning");
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The status of a model. Pure.
 
 use super::StatusContext;
-use super::conditions::{said, serving};
+use super::conditions::{conditions, serving};
 use crate::time;
 use flyball_core::ids::{ModelId, VariantId};
 use flyball_core::snapshot::{Model, Pool, ReplicaState, Snapshot};
@@ -20,7 +20,7 @@ pub fn status(id: &ModelId, context: &StatusContext<'_>) -> ModelServiceStatus {
     let before = service.status.clone().unwrap_or_default();
     let now = time::date(context.snapshot.taken_at);
     let decided = context.decided;
-    let wanted = decided
+    let recommended = decided
         .map(|decided| small(decided.targets.iter().map(|target| target.replicas.get()).sum()));
     let cost_now = context.model.and_then(|model| hourly_cost(context.snapshot, model));
     let cost_then =
@@ -28,14 +28,14 @@ pub fn status(id: &ModelId, context: &StatusContext<'_>) -> ModelServiceStatus {
     let money = |money: Money| decimal::text(money.micros(), 2);
     let receipt = decided.map(|decided| {
         let receipt = ReceiptStatus::of(context.decision.id, decided, explain(decided));
-        since(receipt, before.decision.as_ref(), wanted == before.recommended_replicas)
+        since(receipt, before.decision.as_ref(), recommended == before.recommended_replicas)
     });
     let work = decided.and_then(|decided| decided.receipt.work);
     ModelServiceStatus {
         observed_generation: service.metadata.generation,
         replicas: context.model.map(|model| small(live(model))),
         ready_replicas: context.model.map(|model| small(serving(model))),
-        recommended_replicas: wanted,
+        recommended_replicas: recommended,
         selector: Some(format!("{}={}", labels::MODEL, service.name_any())),
         attainment_percent: context
             .attained_per_million
@@ -50,7 +50,7 @@ pub fn status(id: &ModelId, context: &StatusContext<'_>) -> ModelServiceStatus {
         learnt: context.learnt.clone().or(before.learnt),
         conditions: conditions::merge(
             &before.conditions,
-            &said(id, context),
+            &conditions(id, context),
             service.metadata.generation,
             now,
         ),

@@ -111,8 +111,10 @@ pub fn turned(before: Option<&TenantStatus>, now: &TenantStatus) -> Vec<(Reason,
     // The same reason may come again with a higher share. A forecast that moves by a day is no news.
     let budgets = condition(now, ConditionKind::WithinBudget)
         .filter(|stands| !is_same(ConditionKind::WithinBudget, stands) || has_risen(before, now));
-    let told = accepted.into_iter().chain(budgets);
-    told.filter_map(|one| Some((Reason::from_name(&one.reason)?, one.message.clone()))).collect()
+    let conditions = accepted.into_iter().chain(budgets);
+    conditions
+        .filter_map(|one| Some((Reason::from_name(&one.reason)?, one.message.clone())))
+        .collect()
 }
 
 fn condition(status: &TenantStatus, kind: ConditionKind) -> Option<&Condition> {

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use tokio::net::TcpListener;
 
 /// How often it is looked who leads.
-const LOOK: Duration = Duration::from_millis(250);
+const TICK: Duration = Duration::from_millis(250);
 
 /// A door that is open while this operator leads.
 pub(super) struct Door {
@@ -44,7 +44,7 @@ impl Door {
 
 async fn until(fence: &Fence, leads: bool) {
     while fence.may_write(Instant::now()) != leads {
-        tokio::time::sleep(LOOK).await;
+        tokio::time::sleep(TICK).await;
     }
 }
 

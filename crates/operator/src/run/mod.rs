@@ -2,21 +2,24 @@
 //!
 //! An operator that does not lead looks and decides too, with what the leader wrote into the statuses: no
 //! gateway talks to it, so that it learns little by itself. It writes nothing. `round` is one turn of the
-//! loop, `publish` its last step, `listen` the door for gateways, `tenants` what Tenants come to.
+//! loop, `publish` its last step, `listen` the door for gateways, `tenants` what Tenants come to,
+//! `training` the loop over training runs.
 
 mod listen;
 mod publish;
 mod round;
 mod tenants;
+mod training;
 
 use crate::admin::{OperatorAdminState, Page};
 use crate::lead::{self, Fence};
 use crate::link::{self, GatewayLink};
+use crate::loans::LoanBoard;
 use crate::observe::prometheus::{self, Prometheus};
 use crate::observe::record::Recorder;
 use crate::observe::{ObservedMemory, Watches, Witnesses, watch};
 use crate::quota::{self, ConfigMapStore, TenantQuota};
-use crate::report::{Attained, Board, Teller};
+use crate::report::{Attained, Board, StatusPublisher};
 use crate::settings::{Lease, OperatorSettings};
 use crate::tune::Tuning;
 use flyball_admin::{Guard, ReviewedPlace, Reviews};
@@ -31,6 +34,7 @@ use std::time::{Duration, Instant};
 use tenants::TenantWatch;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
+use training::RunWatch;
 
 /// Models whose writes are made at the same time.
 const AT_ONCE: usize = 16;
@@ -86,18 +90,20 @@ pub async fn run(
     let recorder = settings.readings.as_ref().map(Recorder::begin).transpose();
     let recorder = recorder.map_err(start("cannot write the readings file"))?;
     let watches = watch(&client, &settings);
-    let teller = Teller::new(&client, &me, fence.clone());
+    let publisher = StatusPublisher::new(&client, &me, fence.clone());
     let tenants = TenantWatch {
         watches: watches.clone(),
         quota: link.quota(),
-        teller: teller.clone(),
+        publisher: publisher.clone(),
         fence: fence.clone(),
         board: Arc::clone(&board),
     };
-    tokio::spawn(tenants.look_for_ever());
+    tokio::spawn(tenants.run());
+    let loans = Arc::new(LoanBoard::default());
+    tokio::spawn(RunWatch::of(&client, &watches, &publisher, &fence, &board, &loans).run());
     tokio::spawn(give_out(&client, &settings.lease, link.quota(), fence.clone(), watches.clone()));
     let mut operator = Operator {
-        teller,
+        publisher,
         watches,
         prometheus,
         fence,
@@ -113,6 +119,7 @@ pub async fn run(
             Micros::from_seconds(settings.gateways.come_within_seconds.into()),
         ),
         link,
+        loans,
         written: BTreeMap::new(),
         pools_written: BTreeMap::new(),
         learnt_written: BTreeMap::new(),
@@ -160,13 +167,14 @@ struct Operator {
     fence: Fence,
     board: Arc<Board>,
     state: Arc<OperatorAdminState>,
-    teller: Teller,
+    publisher: StatusPublisher,
     learnt: ObservedMemory,
     tuning: Tuning,
     attained: Attained,
     witnesses: Witnesses,
     recorder: Option<Recorder>,
     link: Arc<GatewayLink>,
+    loans: Arc<LoanBoard>,
     /// When each status was last written.
     written: BTreeMap<ModelId, Instant>,
     /// The same of pools.

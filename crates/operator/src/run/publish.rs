@@ -4,7 +4,7 @@ use super::{AT_ONCE, Operator};
 use crate::decide::Decided;
 use crate::observe::ObservedCluster;
 use crate::report::pools::{self, SeenPool};
-use crate::report::{self, Board, StatusContext, TellError};
+use crate::report::{self, Board, PublishError, StatusContext};
 use flyball_core::decision::ModelDecision;
 use flyball_core::ids::ModelId;
 use flyball_core::snapshot::Snapshot;
@@ -22,7 +22,7 @@ const LEARNT: Duration = Duration::from_secs(300);
 const HAND_OVER: Duration = Duration::from_secs(5);
 
 impl Operator {
-    pub(super) async fn tell(&mut self, seen: &ObservedCluster, all: &Decided) {
+    pub(super) async fn publish(&mut self, seen: &ObservedCluster, all: &Decided) {
         self.written.retain(|id, _| seen.models.contains_key(id));
         self.learnt_written.retain(|id, _| seen.models.contains_key(id));
         self.state.history(|history| history.keep(|id| seen.models.contains_key(id)));
@@ -54,23 +54,23 @@ impl Operator {
             }
             statuses.insert(id, status);
         }
-        self.board.change(|shown| shown.say(statuses.iter().map(|(id, status)| (*id, status))));
-        let teller = &self.teller;
-        let told = stream::iter(news)
+        self.board.change(|shown| shown.publish(statuses.iter().map(|(id, status)| (*id, status))));
+        let publisher = &self.publisher;
+        let writes = stream::iter(news)
             .map(|(id, service, (status, fresh), (entry, bad))| async move {
                 if let Some(entry) = &entry {
-                    teller.event(service, entry).await;
+                    publisher.event(service, entry).await;
                 }
                 if let Some((reason, message)) = &bad {
-                    teller.happened(&**service, *reason, "Look", message).await;
+                    publisher.happened(&**service, *reason, "Look", message).await;
                 }
                 let Some(status) = status else { return (id, fresh, None) };
-                (id, fresh, Some(teller.status(service, &status).await))
+                (id, fresh, Some(publisher.status(service, &status).await))
             })
             .buffer_unordered(AT_ONCE)
             .collect::<Vec<_>>()
             .await;
-        for (id, fresh, written) in told {
+        for (id, fresh, written) in writes {
             match written {
                 None => {}
                 Some(Ok(())) => {
@@ -80,7 +80,7 @@ impl Operator {
                     }
                     self.board.change(|shown| shown.wrote("status"));
                 }
-                Some(Err(error)) => self.not_told(&error),
+                Some(Err(error)) => self.not_written(&error),
             }
         }
     }
@@ -104,16 +104,16 @@ impl Operator {
             let status = ModelServiceStatus { learnt: Some(learnt), ..service.status.clone()? };
             Some((service, status))
         });
-        let teller = &self.teller;
-        let told = stream::iter(writes)
-            .map(|(service, status)| async move { teller.status(service, &status).await })
+        let publisher = &self.publisher;
+        let writing = stream::iter(writes)
+            .map(|(service, status)| async move { publisher.status(service, &status).await })
             .buffer_unordered(AT_ONCE)
-            .for_each(|told| async move {
-                if let Err(error) = told {
-                    self.not_told(&error);
+            .for_each(|wrote| async move {
+                if let Err(error) = wrote {
+                    self.not_written(&error);
                 }
             });
-        if self.fence.may_write(Instant::now()) && timeout(HAND_OVER, told).await.is_err() {
+        if self.fence.may_write(Instant::now()) && timeout(HAND_OVER, writing).await.is_err() {
             tracing::warn!(
                 "status.learnt was written in part; the rest is learnt again after a restart"
             );
@@ -121,25 +121,25 @@ impl Operator {
     }
 
     /// Writes statuses of pools.
-    pub(super) async fn tell_pools(&mut self, pools: &[SeenPool]) {
+    pub(super) async fn publish_pools(&mut self, pools: &[SeenPool]) {
         self.pools_written.retain(|name, _| pools.iter().any(|pool| pool.name == *name));
         for seen in pools {
             let since = self.pools_written.get(&seen.name).map(Instant::elapsed);
             if !pools::is_news(seen.pool.status.as_ref(), &seen.status, since) {
                 continue;
             }
-            match self.teller.pool(seen).await {
+            match self.publisher.pool(seen).await {
                 Ok(()) => {
                     self.pools_written.insert(seen.name.clone(), Instant::now());
                     self.board.change(|shown| shown.wrote("pool"));
                 }
-                Err(error) => self.not_told(&error),
+                Err(error) => self.not_written(&error),
             }
         }
     }
 
-    fn not_told(&self, error: &TellError) {
-        not_told(&self.board, error);
+    fn not_written(&self, error: &PublishError) {
+        not_written(&self.board, error);
     }
 
     /// Requests of the last hour that met the objectives, of a million.
@@ -172,8 +172,8 @@ impl Operator {
 }
 
 /// Notes that a status was not written.
-pub(super) fn not_told(board: &Board, error: &TellError) {
-    if matches!(error, TellError::Moved(_) | TellError::NotLeading(_)) {
+pub(super) fn not_written(board: &Board, error: &PublishError) {
+    if matches!(error, PublishError::Moved(_) | PublishError::NotLeading(_)) {
         tracing::debug!(%error, "cannot publish the status");
     } else {
         tracing::warn!(%error, "cannot publish the status");

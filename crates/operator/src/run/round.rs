@@ -6,7 +6,7 @@ use crate::build::{self, Built, Write};
 use crate::decide::Decided;
 use crate::imagine::WhatIfWorld;
 use crate::observe::demand::Signals;
-use crate::observe::{Facts, InFlightCounts, ObservedCluster, look_and_note, prometheus};
+use crate::observe::{Facts, InFlightCounts, ObservedCluster, observe_and_note, prometheus};
 use crate::persist::LearntError;
 use crate::report::pools;
 use crate::{time, tune};
@@ -21,29 +21,32 @@ use std::time::{Instant, SystemTime};
 impl Operator {
     pub(super) async fn round(&mut self) {
         let began = Instant::now();
-        let facts = self.watches.facts();
+        let mut facts = self.watches.facts();
         let mut signals = self.signals().await;
-        let heard = self.link.heard(SystemTime::now());
-        let wanted = self.link.wakes().borrow().clone();
+        let book = self.link.reports(SystemTime::now());
+        let waited_for = self.link.wakes().borrow().clone();
         let leads = self.fence.may_write(Instant::now());
         let max_age = Micros::from_seconds(u64::from(self.settings.signal_max_age_seconds));
         let time = (time::of_system(SystemTime::now()), max_age);
-        let said = (&heard, &wanted);
-        let gone = self.witnesses.add(&mut signals, said, &facts, leads, time);
+        if leads {
+            facts.loans = self.loans.facts(&facts.pools, time.0);
+        }
+        let reported = (&book, &waited_for);
+        let gone = self.witnesses.add(&mut signals, reported, &facts, leads, time);
         self.link.forget(gone.iter(), SystemTime::now());
         if !leads {
             self.learnt.estimator.forget();
         }
         let recorder = &mut self.recorder;
         let note = |readings: &_| recorder.iter_mut().for_each(|one| one.write(readings));
-        let mut seen = look_and_note(&facts, &signals, &mut self.learnt, time, note);
-        let looked = began.elapsed();
+        let mut seen = observe_and_note(&facts, &signals, &mut self.learnt, time, note);
+        let observed = began.elapsed();
         self.tuning.settle(seen.snapshot.taken_at).await;
         let mut decided = self.state.brain(|brain| {
             if !leads {
                 brain.stand_by();
             }
-            self.tuning.look(&mut seen, brain.memory(), leads);
+            self.tuning.set_laws(&mut seen, brain.memory(), leads);
             let mut decided = brain.decide(&seen);
             self.tuning.after(&seen, brain.memory(), &mut decided.decision, leads);
             decided
@@ -52,6 +55,9 @@ impl Operator {
         self.break_off(&decided.broken, "a decision would violate an invariant and is not applied");
         self.attained.learn(&seen.snapshot);
         let pools = Arc::new(pools::pools(&facts, &seen.snapshot, &decided.decision));
+        if leads {
+            self.loans.decide(&decided.decision.runs, &facts.loans, time.0);
+        }
         let thought = began.elapsed();
         let mut made = Vec::new();
         if leads {
@@ -59,20 +65,20 @@ impl Operator {
         }
         self.order(&facts, &seen, &decided.decision, &made);
         if leads {
-            self.tell(&seen, &decided).await;
-            self.tell_pools(&pools).await;
+            self.publish(&seen, &decided).await;
+            self.publish_pools(&pools).await;
         }
-        let took =
-            [looked, thought - looked, began.elapsed() - thought].map(|part| part.as_secs_f64());
+        let took = [observed, thought - observed, began.elapsed() - thought]
+            .map(|part| part.as_secs_f64());
         self.board.change(|shown| {
             shown.frozen = facts.frozen;
             shown.pools = pools;
             shown.watch_failures = self.watches.failures().0;
             shown.tick_seconds = f64::from(self.settings.tick_seconds);
-            shown.gateways = heard.reports.iter().filter(|report| !report.gone).count();
+            shown.gateways = book.reports.iter().filter(|report| !report.gone).count();
             shown.silent_gateways = if leads { signals.silent.len() } else { 0 };
-            if let Some(heard) = heard.reports.iter().filter_map(|report| report.told_at).max() {
-                shown.heard("gateway", time::of_system(heard));
+            if let Some(last) = book.reports.iter().filter_map(|report| report.reported_at).max() {
+                shown.note_input("gateway", time::of_system(last));
             }
             shown.took(took);
             shown.show(&seen.snapshot, &decided.decision.models, |id| {
@@ -95,10 +101,10 @@ impl Operator {
                 Ok(engines) => {
                     prometheus::add(&mut signals, engines);
                     let now = time::of_system(SystemTime::now());
-                    self.board.change(|shown| shown.heard("prometheus", now));
+                    self.board.change(|shown| shown.note_input("prometheus", now));
                 }
                 Err(error) => {
-                    signals.in_flight.asked(InFlightCounts::Away);
+                    signals.in_flight.request(InFlightCounts::Away);
                     tracing::warn!(%error, "Prometheus query failed; scale-down paused");
                     self.board.change(|shown| shown.failed("observe", "unreachable"));
                 }
@@ -116,7 +122,7 @@ impl Operator {
         decision: &Decision,
         made: &[(ModelId, Write)],
     ) {
-        if let Err(error) = self.link.tell(build::orders(facts, seen, decision, made)) {
+        if let Err(error) = self.link.publish(build::orders(facts, seen, decision, made)) {
             tracing::error!(%error, "cannot send directives to gateways");
         }
     }

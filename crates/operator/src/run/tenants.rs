@@ -4,7 +4,7 @@ use crate::lead::Fence;
 use crate::observe::Watches;
 use crate::quota::{Pods, TenantQuota};
 use crate::report::tenants::{self, SeenTenant};
-use crate::report::{Board, Teller};
+use crate::report::{Board, StatusPublisher};
 use flyball_resources::Tenant;
 use flyball_resources::resolve::{self, ResolvedTenant, TenantId};
 use futures::{StreamExt as _, stream};
@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use tokio::time::MissedTickBehavior;
 
 /// Between two looks. Gateways learn of keys by themselves; this is for limits, budgets and statuses.
-const LOOK: Duration = Duration::from_secs(1);
+const TICK: Duration = Duration::from_secs(1);
 
 /// Statuses that are written after one look. The rest is written after the next one: limits that change should not wait
 /// for statuses.
@@ -28,7 +28,7 @@ const AT_ONCE: usize = 16;
 pub(super) struct TenantWatch {
     pub(super) watches: Watches,
     pub(super) quota: Arc<TenantQuota>,
-    pub(super) teller: Teller,
+    pub(super) publisher: StatusPublisher,
     pub(super) fence: Fence,
     pub(super) board: Arc<Board>,
 }
@@ -44,20 +44,20 @@ struct Found {
 
 impl TenantWatch {
     /// Looks again and again. Ends never.
-    pub(super) async fn look_for_ever(self) {
+    pub(super) async fn run(self) {
         self.watches.tenants_listed().await;
         let (mut found, mut is_first) = (Found::default(), true);
-        let mut looks = tokio::time::interval(LOOK);
-        looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut ticks = tokio::time::interval(TICK);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
-            looks.tick().await;
-            if found.look(self.watches.tenants()) || std::mem::take(&mut is_first) {
+            ticks.tick().await;
+            if found.update(self.watches.tenants()) || std::mem::take(&mut is_first) {
                 let (budgets, limits) =
                     (resolve::budgets(&found.resolved), resolve::rate_limits(&found.resolved));
                 self.quota.set_tenants(budgets, limits);
             }
             if self.fence.may_write(Instant::now()) {
-                self.tell(&mut found).await;
+                self.publish(&mut found).await;
             } else {
                 // Another operator leads and knows better.
                 self.board.change(|shown| shown.budgets = Arc::default());
@@ -65,7 +65,7 @@ impl TenantWatch {
         }
     }
 
-    async fn tell(&self, found: &mut Found) {
+    async fn publish(&self, found: &mut Found) {
         let (budgets, now) = (self.quota.status(), jiff::Timestamp::now());
         let seen = tenants::tenants(&found.objects, &found.resolved, &budgets, now);
         let shares = tenants::shares(&seen, &budgets);
@@ -76,24 +76,24 @@ impl TenantWatch {
             tenants::is_news(seen.tenant.status.as_ref(), &seen.status, since)
         });
         let news: Vec<SeenTenant> = news.take(WRITES).collect();
-        let told = stream::iter(news)
+        let written = stream::iter(news)
             .map(|seen| async move {
                 for (reason, message) in tenants::turned(seen.tenant.status.as_ref(), &seen.status)
                 {
-                    self.teller.happened(&*seen.tenant, reason, "Accept", &message).await;
+                    self.publisher.happened(&*seen.tenant, reason, "Accept", &message).await;
                 }
-                (seen.id.clone(), self.teller.tenant(&seen).await)
+                (seen.id.clone(), self.publisher.tenant(&seen).await)
             })
             .buffer_unordered(AT_ONCE)
             .collect::<Vec<_>>()
             .await;
-        for (id, told) in told {
-            match told {
+        for (id, written) in written {
+            match written {
                 Ok(()) => {
                     found.written.insert(id, Instant::now());
                     self.board.change(|shown| shown.wrote("status"));
                 }
-                Err(error) => super::publish::not_told(&self.board, &error),
+                Err(error) => super::publish::not_written(&self.board, &error),
             }
         }
     }
@@ -101,7 +101,7 @@ impl TenantWatch {
 
 impl Found {
     /// Whether anything has changed.
-    fn look(&mut self, mut objects: Vec<Arc<Tenant>>) -> bool {
+    fn update(&mut self, mut objects: Vec<Arc<Tenant>>) -> bool {
         objects.sort_by_cached_key(|tenant| TenantId::of(tenant));
         let spec = |tenant: &Arc<Tenant>| (tenant.uid(), tenant.metadata.generation);
         let same = self.objects.iter().map(spec).eq(objects.iter().map(spec));

@@ -23,7 +23,7 @@ pub(super) struct Gateway<'a> {
     /// Its connection, by the number that the operator gave it.
     pub(super) talk: Option<u64>,
     /// When the operator that leads heard it last.
-    pub(super) heard: Option<Second>,
+    pub(super) last_seen: Option<Second>,
     /// When it comes back to the operator, if it must.
     pub(super) returns: Second,
     pub(super) models: BTreeMap<usize, Served>,
@@ -49,7 +49,7 @@ impl<'a> Gateway<'a> {
             dead: None,
             silent: None,
             talk: None,
-            heard: None,
+            last_seen: None,
             returns: 0,
             models: gateway.models.iter().map(|model| (*model, Served::default())).collect(),
             orders: Orders::default(),
@@ -70,7 +70,7 @@ impl<'a> Gateway<'a> {
         }
     }
 
-    pub(super) fn told(&mut self, orders: &Orders) {
+    pub(super) fn receive(&mut self, orders: &Orders) {
         self.orders = orders.clone();
     }
 
@@ -109,7 +109,7 @@ impl<'a> Gateway<'a> {
     }
 
     /// How things stand.
-    pub(super) fn says(&self, me: usize, cluster: &Cluster<'_>) -> Up {
+    pub(super) fn message(&self, me: usize, cluster: &Cluster<'_>) -> Up {
         let models = self.models.iter().map(|(model, served)| {
             let plan = &cluster.plan.models[*model];
             let engines = open_pods(cluster, *model, &self.orders).len() as u32;

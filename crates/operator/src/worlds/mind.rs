@@ -8,7 +8,7 @@ use crate::decide::{Brain, Decided};
 use crate::link::book::Book;
 use crate::observe::demand::Signals;
 use crate::observe::{
-    Facts, InFlightCounts, ObservedCluster, ObservedMemory, Witnesses, look, prometheus,
+    Facts, InFlightCounts, ObservedCluster, ObservedMemory, Witnesses, observe, prometheus,
 };
 use crate::report::{self, StatusContext};
 use flyball_core::decision::Decision;
@@ -47,10 +47,10 @@ pub(super) struct Turn {
 #[derive(Clone, Debug)]
 pub(super) enum Series {
     /// Nobody collects it.
-    NotAsked,
+    NotRequested,
     /// Whoever collects it does not answer.
     Away,
-    Told(BTreeMap<(String, String), EngineReading>),
+    Answered(BTreeMap<(String, String), EngineReading>),
 }
 
 impl Mind {
@@ -69,16 +69,16 @@ impl Mind {
     pub(super) fn turn(&mut self, facts: &Facts, series: Series, now: Second) -> Turn {
         let mut signals = Signals::default();
         match series {
-            Series::NotAsked => {}
-            Series::Away => signals.in_flight.asked(InFlightCounts::Away),
-            Series::Told(engines) => prometheus::add(&mut signals, engines),
+            Series::NotRequested => {}
+            Series::Away => signals.in_flight.request(InFlightCounts::Away),
+            Series::Answered(engines) => prometheus::add(&mut signals, engines),
         }
         self.book.sweep(clock(now));
-        let (heard, wanted) = (self.book.heard(clock(now)), self.book.wanted(clock(now)));
+        let (book, waited_for) = (self.book.reports(clock(now)), self.book.waited_for(clock(now)));
         let time = (moment(now), Micros::from_seconds(MAX_AGE));
-        let gone = self.witnesses.add(&mut signals, (&heard, &wanted), facts, true, time);
+        let gone = self.witnesses.add(&mut signals, (&book, &waited_for), facts, true, time);
         gone.iter().for_each(|name| self.book.forget(name, clock(now)));
-        let seen = look(facts, &signals, &mut self.learnt, time);
+        let seen = observe(facts, &signals, &mut self.learnt, time);
         let before = self.brain.clone();
         let Decided { decision, mut broken, unread } = self.brain.decide(&seen);
         assert!(unread.is_empty(), "what was written cannot be read: {unread:?}");

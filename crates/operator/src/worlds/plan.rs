@@ -9,7 +9,7 @@ pub(super) struct Plan {
     pub(super) seed: u64,
     pub(super) length: Second,
     /// Seconds between looks.
-    pub(super) look_every: Second,
+    pub(super) tick_every: Second,
     /// Whether engines' series are asked for.
     pub(super) prometheus: bool,
     /// Nodes with accelerators, pool by pool.
@@ -130,11 +130,11 @@ pub(super) fn plan(seed: u64) -> Plan {
     let faults = (0..dice.small(0, 4))
         .map(|_| fault(&mut dice, models.len(), nodes.len(), gateways.len()))
         .collect();
-    let (look_every, prometheus) = (dice.one_of(&[5, 15]), dice.happens(0.6));
+    let (tick_every, prometheus) = (dice.one_of(&[5, 15]), dice.happens(0.6));
     let mut plan = Plan {
         seed,
         length: LENGTH,
-        look_every,
+        tick_every,
         prometheus,
         nodes,
         pools,
@@ -271,7 +271,7 @@ impl ModelPlan {
     }
 
     /// Whether anybody ever asks for it.
-    pub(super) fn is_asked_for(&self) -> bool {
+    pub(super) fn is_requested(&self) -> bool {
         self.stages.iter().any(|(_, rate)| *rate > 0.0) || self.bypass > 0.0
     }
 }

@@ -99,7 +99,7 @@ impl Rules {
     }
 
     /// Before the writes of a look are made. Whether a gateway was silent.
-    pub(super) fn look(&mut self, view: &View<'_>, turn: &Turn) -> bool {
+    pub(super) fn check(&mut self, view: &View<'_>, turn: &Turn) -> bool {
         for violation in &turn.broken {
             self.note(view.now, Rule::Invariants, violation.to_string());
         }
@@ -120,7 +120,7 @@ impl Rules {
             // What does not serve is made up for, and what makes up for it stays where nobody knows that
             // less would do.
             let needed = plan.initial.max(plan.min) + self.failing[n];
-            if !plan.is_asked_for() && replicas > needed {
+            if !plan.is_requested() && replicas > needed {
                 let what = format!("model {n} has {replicas} replicas, and nobody asks for it");
                 self.note(view.now, Rule::Names, what);
             }
@@ -168,7 +168,7 @@ impl Rules {
 
     fn silence_takes_nothing(&mut self, view: &View<'_>, turn: &Turn) -> bool {
         let silent = |gateway: &&Gateway<'_>| {
-            let old = gateway.heard.is_some_and(|heard| view.now > heard + MAX_AGE);
+            let old = gateway.last_seen.is_some_and(|seen| view.now > seen + MAX_AGE);
             old && (view.there)(&gateway.plan.name)
         };
         let silent: Vec<&Gateway<'_>> = view.gateways.iter().filter(silent).collect();
@@ -263,8 +263,8 @@ impl View<'_> {
 
     /// Requests that wait at gateways that are heard.
     fn waiting(&self, model: usize) -> usize {
-        let heard = self.gateways.iter().filter(|one| one.heard == Some(self.now));
-        heard.filter_map(|one| one.models.get(&model)).map(|served| served.waiting.len()).sum()
+        let reporting = self.gateways.iter().filter(|one| one.last_seen == Some(self.now));
+        reporting.filter_map(|one| one.models.get(&model)).map(|served| served.waiting.len()).sum()
     }
 
     /// Whether the API server takes writes.
@@ -295,7 +295,7 @@ fn others_want(view: &View<'_>, turn: &Turn, model: usize) -> bool {
     others.any(|(n, one)| {
         let decided = turn.decision.models.iter().find(|decided| is_of(&decided.model, one));
         let targets = decided.into_iter().flat_map(|decided| &decided.targets);
-        targets.map(|target| target.wanted.get()).sum::<u32>() > view.cluster.replicas[n]
+        targets.map(|target| target.unconstrained.get()).sum::<u32>() > view.cluster.replicas[n]
     })
 }
 

@@ -23,7 +23,7 @@ const REMEMBERED: Second = 300;
 /// What happened in a world.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Stats {
-    pub(super) looks: u64,
+    pub(super) ticks: u64,
     pub(super) drains: u64,
     pub(super) replaced: u64,
     pub(super) revived: u64,
@@ -40,7 +40,7 @@ pub(super) struct Stats {
 impl Stats {
     pub(super) const fn with(self, other: &Self) -> Self {
         Self {
-            looks: self.looks + other.looks,
+            ticks: self.ticks + other.ticks,
             drains: self.drains + other.drains,
             replaced: self.replaced + other.replaced,
             revived: self.revived + other.revived,
@@ -74,7 +74,7 @@ struct World<'a> {
     orders: Option<Orders>,
     arrivals: Dice,
     chance: Dice,
-    wanted: usize,
+    waited_for: usize,
     rules: Rules,
     stats: Stats,
 }
@@ -92,7 +92,7 @@ impl<'a> World<'a> {
             orders: None,
             arrivals: Dice::new(plan.seed, 1),
             chance: Dice::new(plan.seed, 2),
-            wanted: 0,
+            waited_for: 0,
             rules: Rules::new(plan),
             stats: Stats::default(),
         }
@@ -123,11 +123,11 @@ impl<'a> World<'a> {
         let sick = self.cluster.pods.iter().filter(|pod| pod.sick.is_some());
         self.stats.sick += sick.count() as u64;
         // Whoever waits for a first replica does not wait for a tick besides.
-        let wanted = self.mind.book.wanted(clock(now)).len();
-        if now.is_multiple_of(self.plan.look_every) || wanted > self.wanted {
-            self.look(now);
+        let waited_for = self.mind.book.waited_for(clock(now)).len();
+        if now.is_multiple_of(self.plan.tick_every) || waited_for > self.waited_for {
+            self.tick(now);
         }
-        self.wanted = wanted;
+        self.waited_for = waited_for;
     }
 
     fn suffer(&mut self, fault: &Fault, now: Second) {
@@ -202,7 +202,7 @@ impl<'a> World<'a> {
         self.orders = None;
         self.rules.forget();
         for gateway in &mut self.gateways {
-            (gateway.talk, gateway.heard) = (None, None);
+            (gateway.talk, gateway.last_seen) = (None, None);
             gateway.returns = now + self.chance.whole(0, within);
         }
     }
@@ -249,11 +249,11 @@ impl<'a> World<'a> {
             }
             let Some(talk) = gateway.talk else { continue };
             if let Some(orders) = &self.orders {
-                gateway.told(orders);
+                gateway.receive(orders);
             }
-            let says = gateway.says(me, &self.cluster);
-            if self.mind.book.hear(&gateway.plan.name, talk, says, clock(now)).is_ok() {
-                gateway.heard = Some(now);
+            let message = gateway.message(me, &self.cluster);
+            if self.mind.book.receive(&gateway.plan.name, talk, message, clock(now)).is_ok() {
+                gateway.last_seen = Some(now);
             }
         }
         if now.is_multiple_of(60) {
@@ -261,16 +261,16 @@ impl<'a> World<'a> {
         }
     }
 
-    fn look(&mut self, now: Second) {
+    fn tick(&mut self, now: Second) {
         let pods = self.gateway_pods(now);
         let facts =
             objects::facts(&self.cluster, (self.services.clone(), self.pools.clone()), &pods, now);
         let turn = self.mind.turn(&facts, self.series(now), now);
-        self.stats.looks += 1;
+        self.stats.ticks += 1;
         let gateways = &self.gateways;
         let there = |name: &str| pods.iter().any(|pod| pod.name == name);
         let view = View { cluster: &self.cluster, gateways, there: &there, now };
-        self.stats.silent += u64::from(self.rules.look(&view, &turn));
+        self.stats.silent += u64::from(self.rules.check(&view, &turn));
         let made = self.carry_out(&turn, now);
         let view = View { cluster: &self.cluster, gateways: &self.gateways, there: &there, now };
         self.rules.wrote(&view);
@@ -289,9 +289,9 @@ impl<'a> World<'a> {
             matches!(fault, Fault::NoSeries { from, until } if (*from..*until).contains(&now))
         });
         match (self.plan.prometheus, away) {
-            (false, _) => Series::NotAsked,
+            (false, _) => Series::NotRequested,
             (true, true) => Series::Away,
-            (true, false) => Series::Told(self.series.clone()),
+            (true, false) => Series::Answered(self.series.clone()),
         }
     }
 

@@ -105,10 +105,10 @@ impl Catalog {
 
     /// The part of this id or alias, however it is typed: `H100`, `NVIDIA-H100-80GB-HBM3`.
     pub fn accelerator(&self, name: &str) -> Result<&Accelerator, UnknownAccelerator> {
-        let wanted = folded(name);
+        let folded_name = folded(name);
         self.accelerators
             .iter()
-            .find(|part| names(part).any(|name| folded(name) == wanted))
+            .find(|part| names(part).any(|name| folded(name) == folded_name))
             .ok_or_else(|| UnknownAccelerator { name: name.to_owned(), near: self.near(name) })
     }
 
@@ -184,12 +184,12 @@ impl Catalog {
 
     /// Ids that begin like the name first (`a100` may be one of four), then similar ones.
     fn near(&self, name: &str) -> Vec<AcceleratorId> {
-        let wanted = folded(name);
+        let folded_name = folded(name);
         let likeness = |part: &Accelerator| {
-            let like = |name: String| match name.starts_with(&wanted) {
+            let like = |name: String| match name.starts_with(&folded_name) {
                 // The less there is to add, the likelier.
                 true => 1.0 + 1.0 / name.len() as f64,
-                false => strsim::jaro_winkler(&name, &wanted),
+                false => strsim::jaro_winkler(&name, &folded_name),
             };
             names(part).map(folded).map(like).fold(0.0, f64::max)
         };
@@ -197,7 +197,7 @@ impl Catalog {
             .accelerators
             .iter()
             .map(|part| (likeness(part), part))
-            .filter(|(likeness, _)| *likeness > LIKENESS && !wanted.is_empty())
+            .filter(|(likeness, _)| *likeness > LIKENESS && !folded_name.is_empty())
             .collect();
         found.sort_by(|a, b| b.0.total_cmp(&a.0));
         found.into_iter().take(NEAR).map(|(_, part)| part.id.clone()).collect()

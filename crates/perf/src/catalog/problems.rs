@@ -1,6 +1,6 @@
 //! Everything that is wrong with a file, told at once.
 //!
-//! A reader collects [`Problem`]s and goes on, so that one run shows all there is to mend. Each
+//! A reader collects `Problem`s and goes on, so that one run shows all there is to mend. Each
 //! one says where it is, what is wrong, and what to write instead.
 
 use std::fmt;

@@ -65,7 +65,7 @@ fn parts_obey_physics() {
 
 #[test]
 fn the_names_of_published_measurements_and_node_labels_resolve() {
-    for (name, wanted) in [
+    for (name, expected) in [
         ("h100", "h100-sxm-80gb"),
         ("H100-SXM-80GB", "h100-sxm-80gb"),
         ("NVIDIA-H100-80GB-HBM3", "h100-sxm-80gb"),
@@ -86,7 +86,7 @@ fn the_names_of_published_measurements_and_node_labels_resolve() {
         ("NVIDIA-A100-SXM4-80GB", "a100-sxm-80gb"),
         ("l40s", "l40s"),
     ] {
-        assert_eq!(id(name).as_str(), wanted, "{name}");
+        assert_eq!(id(name).as_str(), expected, "{name}");
     }
 }
 
@@ -192,8 +192,8 @@ fn a_price_replaces_the_one_of_its_sku_or_all() {
     };
     assert_eq!(prices(&with(file).unwrap()), [("any".to_owned(), 2_100_000)]);
     let one = with(&format!("{file}sku = 'p5.48xlarge'\n")).unwrap();
-    let wanted = [("p5.4xlarge".to_owned(), 6_880_000), ("p5.48xlarge".to_owned(), 2_100_000)];
-    assert_eq!(prices(&one), wanted);
+    let expected = [("p5.4xlarge".to_owned(), 6_880_000), ("p5.48xlarge".to_owned(), 2_100_000)];
+    assert_eq!(prices(&one), expected);
 }
 
 #[test]
@@ -226,7 +226,7 @@ usd_per_gpu_hour = -2
 as_of = '2026-02-30'
 [[price]]
 ";
-    let wanted = [
+    let expected = [
         "1: nothing reads the key colour: use one of accelerator, price",
         "2: bandwidth_tb_s is missing: write bandwidth_tb_s = 3.35",
         "3: id is `My GPU`: write lower-case letters, digits and `-`, as in h100-sxm-80gb",
@@ -250,9 +250,9 @@ as_of = '2026-02-30'
         "23: usd_per_gpu_hour is missing: write usd_per_gpu_hour = 2.10",
         "23: as_of is missing: write as_of = \"2026-08-22\"",
     ];
-    let wanted: Vec<String> = wanted.iter().map(|line| format!("mine.toml:{line}")).collect();
+    let expected: Vec<String> = expected.iter().map(|line| format!("mine.toml:{line}")).collect();
     let found = with(file).unwrap_err();
-    assert_eq!(found.lines().collect::<Vec<_>>(), wanted);
+    assert_eq!(found.lines().collect::<Vec<_>>(), expected);
 }
 
 #[test]

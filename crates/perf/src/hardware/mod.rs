@@ -2,7 +2,7 @@
 //!
 //! Plain values, all per accelerator. Datasheet numbers are dense: makers like to print the sparse
 //! figure, which is twice as high. Links count one direction, for the same reason. How much of a
-//! datasheet is reached stands in [`Measured`], where somebody has measured it.
+//! datasheet is reached stands in `Measured`, where somebody has measured it.
 
 mod kernels;
 

@@ -139,7 +139,7 @@ impl<'a> Inputs<'a> {
         } else {
             1.0
         };
-        let kept = shape.layers / self.pipeline * self.in_flight * ahead;
+        let held = shape.layers / self.pipeline * self.in_flight * ahead;
         let working =
             if self.layout.recompute == Recompute::Full { self.all_activations(true) } else { 0.0 };
         // The last stage has the logits and only one micro-batch, so the first one is fuller.
@@ -150,7 +150,7 @@ impl<'a> Inputs<'a> {
         };
         TrainingMemory {
             states: self.whole_states(),
-            activations: per_layer * kept,
+            activations: per_layer * held,
             working,
             logits,
             ..TrainingMemory::default()
@@ -266,8 +266,8 @@ impl<'a> Inputs<'a> {
             (Recompute::Selective, Selective::Attention) => self.all_activations(true),
             // Layer input, norms' and attention's outputs, keys and one side of the block.
             (Recompute::Selective, Selective::EverySecondProduct) => {
-                let kept = 4.0 * shape.hidden + shape.key_width + self.widest_feed_forward();
-                per_rank * 2.0 * kept
+                let held = 4.0 * shape.hidden + shape.key_width + self.widest_feed_forward();
+                per_rank * 2.0 * held
             }
         }
     }

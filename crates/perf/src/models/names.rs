@@ -36,16 +36,16 @@ pub(super) fn look_up(name: &str) -> Option<Named> {
 /// One name of each model that begins like this one, punctuation apart; after them, those that look
 /// like it.
 pub(super) fn nearest(written: &str) -> Vec<&'static str> {
-    let wanted = letters(&stem(written));
-    if wanted.is_empty() {
+    let stem_letters = letters(&stem(written));
+    if stem_letters.is_empty() {
         return Vec::new();
     }
     let likeness = |name: &str| {
         let name = letters(&stem(name));
-        match name.starts_with(&wanted) {
+        match name.starts_with(&stem_letters) {
             // The less there is to add, the likelier.
             true => 1.0 + 1.0 / name.len() as f64,
-            false => strsim::jaro_winkler(&name, &wanted),
+            false => strsim::jaro_winkler(&name, &stem_letters),
         }
     };
     let mut found: Vec<(f64, &'static str)> = all()

@@ -62,14 +62,14 @@ pub struct Placement {
 }
 
 /// Everything at its full rate if that fits, with as few accelerators as possible.
-pub fn all(wanted: &[FleetDemand], stock: &[u32]) -> Option<Placement> {
-    at(wanted, stock, 1.0, false).filter(|found| found.placed.iter().all(Option::is_some))
+pub fn all(demands: &[FleetDemand], stock: &[u32]) -> Option<Placement> {
+    at(demands, stock, 1.0, false).filter(|found| found.placed.iter().all(Option::is_some))
 }
 
 /// Everything at the largest common share of its rate, to one part in a thousand.
-pub fn scaled(wanted: &[FleetDemand], stock: &[u32]) -> Option<Placement> {
+pub fn scaled(demands: &[FleetDemand], stock: &[u32]) -> Option<Placement> {
     let everybody = |share: f64| {
-        at(wanted, stock, share, false).filter(|found| found.placed.iter().all(Option::is_some))
+        at(demands, stock, share, false).filter(|found| found.placed.iter().all(Option::is_some))
     };
     let mut best = everybody(1e-6)?;
     let (mut low, mut high) = (1e-6, 1.0);
@@ -84,19 +84,24 @@ pub fn scaled(wanted: &[FleetDemand], stock: &[u32]) -> Option<Placement> {
 }
 
 /// As many models as possible at their full rate.
-pub fn most(wanted: &[FleetDemand], stock: &[u32]) -> Placement {
-    at(wanted, stock, 1.0, true).unwrap_or_else(|| Placement {
-        placed: vec![None; wanted.len()],
+pub fn most(demands: &[FleetDemand], stock: &[u32]) -> Placement {
+    at(demands, stock, 1.0, true).unwrap_or_else(|| Placement {
+        placed: vec![None; demands.len()],
         share: 1.0,
         left: stock.to_vec(),
     })
 }
 
-fn at(wanted: &[FleetDemand], stock: &[u32], share: f64, may_leave_out: bool) -> Option<Placement> {
+fn at(
+    demands: &[FleetDemand],
+    stock: &[u32],
+    share: f64,
+    may_leave_out: bool,
+) -> Option<Placement> {
     let mut search = Search {
         share,
         may_leave_out,
-        options: wanted.iter().map(|one| cheapest_of_each(one, share, stock.len())).collect(),
+        options: demands.iter().map(|one| cheapest_of_each(one, share, stock.len())).collect(),
         now: Vec::new(),
         left: stock.to_vec(),
         best: None,
@@ -106,10 +111,10 @@ fn at(wanted: &[FleetDemand], stock: &[u32], share: f64, may_leave_out: bool) ->
 }
 
 /// The way with the fewest accelerators on each kind: nothing else matters to the others.
-fn cheapest_of_each(wanted: &FleetDemand, share: f64, kinds: usize) -> Vec<(u32, Way)> {
-    let rate = wanted.rate * share;
+fn cheapest_of_each(demand: &FleetDemand, share: f64, kinds: usize) -> Vec<(u32, Way)> {
+    let rate = demand.rate * share;
     let of = |kind: usize| {
-        let ways = wanted.ways.iter().filter(|way| way.kind == kind);
+        let ways = demand.ways.iter().filter(|way| way.kind == kind);
         ways.map(|way| (way.gpus(rate), *way))
             .min_by_key(|(gpus, way)| (*gpus, way.gpus_per_replica))
     };
@@ -166,27 +171,27 @@ mod tests {
     #[test]
     fn a_model_moves_aside_for_one_that_cannot() {
         // The first needs fewer of kind 0, but the second runs nowhere else.
-        let wanted = [
+        let demands = [
             FleetDemand { rate: 10.0, ways: vec![way(0, 1, 5.0), way(1, 1, 2.0)] },
             FleetDemand { rate: 4.0, ways: vec![way(0, 4, 4.0)] },
         ];
-        let found = all(&wanted, &[4, 8]).unwrap();
+        let found = all(&demands, &[4, 8]).unwrap();
         assert_eq!(found.placed[0].unwrap().kind, 1);
         assert_eq!(found.left, [0, 3]);
-        assert_eq!(all(&wanted, &[4, 4]), None);
+        assert_eq!(all(&demands, &[4, 4]), None);
     }
 
     #[test]
     fn what_does_not_fit_is_scaled_down_or_left_out() {
-        let wanted = [
+        let demands = [
             FleetDemand { rate: 10.0, ways: vec![way(0, 1, 1.0)] },
             FleetDemand { rate: 10.0, ways: vec![way(0, 1, 1.0)] },
         ];
-        let half = scaled(&wanted, &[10]).unwrap();
+        let half = scaled(&demands, &[10]).unwrap();
         assert!((half.share - 0.5).abs() < 0.01, "{half:?}");
-        let one = most(&wanted, &[10]);
+        let one = most(&demands, &[10]);
         assert_eq!(one.placed.iter().flatten().count(), 1);
-        assert_eq!(scaled(&wanted, &[1]), None, "each needs one at least");
+        assert_eq!(scaled(&demands, &[1]), None, "each needs one at least");
     }
 
     proptest! {
@@ -196,13 +201,13 @@ mod tests {
             rates in prop::collection::vec(0.5..20.0_f64, 1..5),
             stock in prop::collection::vec(0_u32..30, 3),
         ) {
-            let wanted: Vec<FleetDemand> = rates.iter().enumerate().map(|(n, rate)| {
+            let demands: Vec<FleetDemand> = rates.iter().enumerate().map(|(n, rate)| {
                 let own = ways.iter().skip(n % 2).map(|(kind, gpus, each)| way(*kind, *gpus, *each));
                 FleetDemand { rate: *rate, ways: own.collect() }
             }).collect();
-            let found = most(&wanted, &stock);
+            let found = most(&demands, &stock);
             let mut used = [0; 3];
-            for (way, one) in found.placed.iter().zip(&wanted) {
+            for (way, one) in found.placed.iter().zip(&demands) {
                 if let Some(way) = way {
                     used[way.kind] += way.gpus(one.rate);
                 }
@@ -212,7 +217,7 @@ mod tests {
             }
             let more: Vec<u32> = stock.iter().map(|gpus| gpus + 5).collect();
             let served = |placement: &Placement| placement.placed.iter().flatten().count();
-            prop_assert!(served(&most(&wanted, &more)) >= served(&found));
+            prop_assert!(served(&most(&demands, &more)) >= served(&found));
         }
     }
 }

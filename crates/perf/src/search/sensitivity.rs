@@ -97,13 +97,13 @@ pub fn cliffs(
     let alone = ServeQuestion { parts: &part, ..question.clone() };
     let moved = |target: SensitivityTarget, factor: f64| -> Option<Cliff> {
         let mut moved = alone.clone();
-        let asked = (*target.of(&mut moved.targets))?;
+        let limit = (*target.of(&mut moved.targets))?;
         target.scale(&mut moved.targets, factor);
         let gpus = serve(&moved, knowledge).ranked.first().map(|choice| choice.gpus.get());
         let ratio =
             gpus.map_or(f64::INFINITY, |gpus| f64::from(gpus) / f64::from(first.gpus.get()));
         let much = ratio >= MUCH || ratio <= 1.0 / MUCH;
-        much.then_some(Cliff { target, limit: asked, moved: asked * factor, gpus })
+        much.then_some(Cliff { target, limit, moved: limit * factor, gpus })
     };
     [SensitivityTarget::FirstToken, SensitivityTarget::BetweenTokens]
         .into_iter()

@@ -64,26 +64,27 @@ impl<'a> CapacityQuestion<'a> {
 
 /// How long steps take, and how many tokens the cache holds; or why that cannot be told.
 pub fn predicted(
-    wanted: &CapacityQuestion<'_>,
+    question: &CapacityQuestion<'_>,
     shape: &RequestShape,
 ) -> Result<(StepModel, Tokens), String> {
-    let config = models::config(wanted.model)
-        .ok_or_else(|| format!("no model is called {}", wanted.model))?;
+    let config = models::config(question.model)
+        .ok_or_else(|| format!("no model is called {}", question.model))?;
     let model = Architecture::from_config(&config).map_err(|error| error.to_string())?;
-    let accelerator = CATALOG.accelerator(wanted.accelerator).map_err(|error| error.to_string())?;
+    let accelerator =
+        CATALOG.accelerator(question.accelerator).map_err(|error| error.to_string())?;
     let kernels = accelerator
         .kernels
         .as_ref()
-        .ok_or_else(|| format!("kernels were not measured on {}", wanted.accelerator))?;
-    let layout = ServingLayout::tensor(wanted.tensor);
+        .ok_or_else(|| format!("kernels were not measured on {}", question.accelerator))?;
+    let layout = ServingLayout::tensor(question.tensor);
     let cache = model.stored.cache.unwrap_or(Dtype::Bf16);
     let replica =
         ServingReplica { model: &model, accelerator, layout, engine: Engine::Vllm, cache };
     let step =
         StepModel::new(&replica, kernels, &COEFFICIENTS).map_err(|error| error.to_string())?;
     let budget = Budget {
-        batched_tokens: wanted.step_tokens,
-        sequences: wanted.most_running,
+        batched_tokens: question.step_tokens,
+        sequences: question.most_running,
         ..Budget::default()
     };
     let memory = InMemory::new(&model, layout, budget)
@@ -264,12 +265,13 @@ pub fn capacity(
         Interval::new(low, point, high, Origin::Modelled).ok()
     };
     let timely = in_time(step, limits, shape, objectives).unwrap_or(at);
-    let told = CapacityPrediction::of(at.rate, timely.rate / at.rate, at.running * shape.held());
-    let resident = told.held.unwrap_or(limits.cache_tokens * FULLEST);
+    let prediction =
+        CapacityPrediction::of(at.rate, timely.rate / at.rate, at.running * shape.held());
+    let resident = prediction.held.unwrap_or(limits.cache_tokens * FULLEST);
     let resident = Tokens::from_sample(resident);
     Capacity {
-        prefill: rate(told.rate * shape.input),
-        decode: rate(told.rate * shape.output),
+        prefill: rate(prediction.rate * shape.input),
+        decode: rate(prediction.rate * shape.output),
         resident: resident.and_then(|tokens| Interval::exact(tokens, Origin::Modelled).ok()),
         reading_per_million: ReplicaWork::of(step, shape, &at).reading_per_million(shape),
         pooled_per_million: each.map(|each| Pooling::between(at.rate, each.rate).per_million()),

@@ -182,8 +182,8 @@ impl Asker {
             *turn += 1;
             *turn % self.idle.len()
         };
-        let kept = locked(&self.idle[target]).pop();
-        let mut client = kept.unwrap_or_else(|| self.client(target));
+        let idle_one = locked(&self.idle[target]).pop();
+        let mut client = idle_one.unwrap_or_else(|| self.client(target));
         let outcome = client.ask(&request.message, request.habit, &mut Histogram::default()).await;
         let ended = Instant::now();
         let done = Done {

@@ -263,8 +263,8 @@ impl Counted {
                 if self.shed.len() < MOST_NAMES || self.shed.contains_key(&name) {
                     *self.shed.entry(name).or_default() += 1;
                 }
-                let asked = outcome.asked.unwrap_or(*due);
-                self.shed_after.record(nanos(ended.saturating_duration_since(asked)));
+                let sent = outcome.sent.unwrap_or(*due);
+                self.shed_after.record(nanos(ended.saturating_duration_since(sent)));
             }
             other => *self.otherwise.entry(other.name()).or_default() += 1,
         }

@@ -16,19 +16,19 @@ pub(super) async fn answer(
     request: Request<Incoming>,
 ) -> Result<Response<Full<Bytes>>, Infallible> {
     let metrics = plan.source.metrics();
-    let (status, body) = match asked(request.uri().path(), metrics) {
-        Asked::Resources => (StatusCode::OK, resources(metrics)),
-        Asked::Value(namespace, metric) => {
-            match signal::wanted(&plan.source, namespace, metric).await {
-                Ok(wanted) => {
+    let (status, body) = match path_of(request.uri().path(), metrics) {
+        MetricsPath::Resources => (StatusCode::OK, resources(metrics)),
+        MetricsPath::Value(namespace, metric) => {
+            match signal::desired(&plan.source, namespace, metric).await {
+                Ok(desired) => {
                     let now = jiff::Timestamp::now().to_string();
-                    (StatusCode::OK, values(metric, wanted, &now))
+                    (StatusCode::OK, values(metric, desired, &now))
                 }
                 // The controller shows it in the HPA's conditions, and changes nothing.
                 Err(error) => (StatusCode::SERVICE_UNAVAILABLE, failure(&format!("{error:#}"))),
             }
         }
-        Asked::Other => (StatusCode::NOT_FOUND, failure("there is nothing here")),
+        MetricsPath::Other => (StatusCode::NOT_FOUND, failure("there is nothing here")),
     };
     let body = Full::new(Bytes::from(body.to_string()));
     let mut response = Response::new(body);
@@ -39,21 +39,23 @@ pub(super) async fn answer(
 }
 
 #[derive(Debug, PartialEq, Eq)]
-enum Asked<'a> {
+enum MetricsPath<'a> {
     Resources,
     /// A metric, of a namespace.
     Value(&'a str, &'a str),
     Other,
 }
 
-fn asked<'a>(path: &'a str, metrics: &[&str]) -> Asked<'a> {
+fn path_of<'a>(path: &'a str, metrics: &[&str]) -> MetricsPath<'a> {
     let rest = path.strip_prefix("/apis/").and_then(|rest| rest.strip_prefix(GROUP_VERSION));
-    let Some(rest) = rest else { return Asked::Other };
+    let Some(rest) = rest else { return MetricsPath::Other };
     let parts: Vec<&str> = rest.split('/').filter(|part| !part.is_empty()).collect();
     match parts[..] {
-        [] => Asked::Resources,
-        ["namespaces", namespace, name] if metrics.contains(&name) => Asked::Value(namespace, name),
-        _ => Asked::Other,
+        [] => MetricsPath::Resources,
+        ["namespaces", namespace, name] if metrics.contains(&name) => {
+            MetricsPath::Value(namespace, name)
+        }
+        _ => MetricsPath::Other,
     }
 }
 
@@ -71,16 +73,16 @@ fn resources(metrics: &[&str]) -> Value {
 }
 
 /// One item, or none where nobody asks for anything: as Prometheus' adapter answers.
-fn values(metric: &str, wanted: Option<u32>, now: &str) -> Value {
-    let item = |wanted: u32| {
+fn values(metric: &str, desired: Option<u32>, now: &str) -> Value {
+    let item = |desired: u32| {
         json!({
             "metricName": metric, "metricLabels": {}, "timestamp": now,
-            "value": wanted.to_string(),
+            "value": desired.to_string(),
         })
     };
     json!({
         "kind": "ExternalMetricValueList", "apiVersion": GROUP_VERSION, "metadata": {},
-        "items": wanted.map(item).into_iter().collect::<Vec<_>>(),
+        "items": desired.map(item).into_iter().collect::<Vec<_>>(),
     })
 }
 
@@ -97,17 +99,17 @@ mod tests {
     #[test]
     fn paths_are_told_apart() {
         let all = "/apis/external.metrics.k8s.io/v1beta1";
-        assert_eq!(asked(all, METRICS), Asked::Resources);
+        assert_eq!(path_of(all, METRICS), MetricsPath::Resources);
         let one = format!("{all}/namespaces/ramp/wanted-replicas");
-        assert_eq!(asked(&one, METRICS), Asked::Value("ramp", "wanted-replicas"));
+        assert_eq!(path_of(&one, METRICS), MetricsPath::Value("ramp", "wanted-replicas"));
         let other = format!("{all}/namespaces/ramp/other");
-        assert_eq!(asked(&other, METRICS), Asked::Other);
-        assert_eq!(asked("/openapi/v2", METRICS), Asked::Other);
+        assert_eq!(path_of(&other, METRICS), MetricsPath::Other);
+        assert_eq!(path_of("/openapi/v2", METRICS), MetricsPath::Other);
     }
 
     #[test]
     fn a_value_is_a_quantity_in_text_and_no_number_is_no_item() {
-        let items = |wanted| values("wanted", wanted, "2026-11-15T00:00:00Z")["items"].clone();
+        let items = |desired| values("wanted", desired, "2026-11-15T00:00:00Z")["items"].clone();
         assert_eq!(items(Some(5))[0]["value"], "5");
         assert_eq!(items(None), json!([]));
     }

@@ -16,14 +16,14 @@ const PATIENCE: Duration = Duration::from_secs(5);
 pub(super) const RECOMMENDED: &str = "flyball_model_recommended_replicas";
 
 /// The number of a namespace's model. `None` where nobody asks for any.
-pub(super) async fn wanted(
+pub(super) async fn desired(
     source: &ExternalSource,
     namespace: &str,
     metric: &str,
 ) -> Result<Option<u32>> {
     match source {
         ExternalSource::Slo(slo) if metric == RUNNING => running(slo, namespace).await,
-        ExternalSource::Slo(slo) => wanted_by_slo(slo, namespace).await.map(Some),
+        ExternalSource::Slo(slo) => desired_by_slo(slo, namespace).await.map(Some),
         // Prometheus drops the series of a target that is down, and its adapter has nothing to hand on.
         ExternalSource::Recommended { operator } => {
             let page = get(*operator, "/metrics").await;
@@ -40,7 +40,7 @@ fn recommended(page: &str, namespace: &str) -> Option<u32> {
 }
 
 /// The formula, with the saturation of this moment and the replicas that there are.
-async fn wanted_by_slo(plan: &Slo, namespace: &str) -> Result<u32> {
+async fn desired_by_slo(plan: &Slo, namespace: &str) -> Result<u32> {
     let mut all = plan.objectives.iter();
     let (_, objectives) = all
         .find(|(of, _)| of == namespace)

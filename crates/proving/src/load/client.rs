@@ -22,7 +22,7 @@ pub struct ClientOutcome {
     /// Of the answer; 0 without one.
     pub status: u16,
     /// When the last byte of the request was out.
-    pub asked: Option<Instant>,
+    pub sent: Option<Instant>,
     pub first_byte: Option<Instant>,
     pub first_event: Option<Instant>,
     pub events: u64,
@@ -113,8 +113,8 @@ impl Client {
             tries += 1;
             let reused = self.connection.is_some();
             let mut outcome = ClientOutcome::new(tries);
-            let asked = self.ask_once(message, habit, between, &mut outcome);
-            match timeout_at(deadline, asked).await {
+            let attempt = self.ask_once(message, habit, between, &mut outcome);
+            match timeout_at(deadline, attempt).await {
                 Ok(Ok(closes)) => {
                     // Who is refused in order keeps its connection.
                     if closes || !matches!(outcome.end, End::Whole | End::Status) {
@@ -161,7 +161,7 @@ impl Client {
         };
         outcome.end = End::Unanswered;
         send(&mut connection, message).await?;
-        outcome.asked = Some(Instant::now());
+        outcome.sent = Some(Instant::now());
         match habit {
             Habit::Cancels { after_events: 0 } => return Ok(outcome.cancelled()),
             Habit::HalfCloses => connection.shutdown().await?,
@@ -290,7 +290,7 @@ impl ClientOutcome {
         Self {
             end: End::Refused,
             status: 0,
-            asked: None,
+            sent: None,
             first_byte: None,
             first_event: None,
             events: 0,

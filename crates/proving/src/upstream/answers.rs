@@ -45,7 +45,7 @@ impl Answers {
     }
 
     /// What a path that is no completion gets; nothing if it is one.
-    pub(super) fn asked(&self, method: &str, path: &str) -> Option<&[u8]> {
+    pub(super) fn fixed_page(&self, method: &str, path: &str) -> Option<&[u8]> {
         if method == "POST" {
             return None;
         }

@@ -65,21 +65,21 @@ async fn accept(
 const READ_BYTES: usize = 64 << 10;
 
 /// How much of the buffer an idle connection keeps. 10,000 streams would otherwise hold 640 MB.
-const KEPT_BYTES: usize = 2 << 10;
+const BUFFER_BYTES: usize = 2 << 10;
 
 async fn connection(
     mut stream: TcpStream,
     upstream: &Upstream,
     answers: &Answers,
 ) -> io::Result<()> {
-    let mut buffer: Vec<u8> = Vec::with_capacity(KEPT_BYTES);
+    let mut buffer: Vec<u8> = Vec::with_capacity(BUFFER_BYTES);
     // Python's json writes a space behind the colon, others do not.
     let mut finders = [Finder::new(b"\"stream\":true"), Finder::new(b"\"stream\": true")];
     loop {
-        let (head, asked) = loop {
+        let (head, page) = loop {
             let parsed = request_head(&buffer).map_err(io::Error::other)?;
             if let Some((head, method, path)) = parsed {
-                break (head, answers.asked(method, path));
+                break (head, answers.fixed_page(method, path));
             }
             if buffer.len() > HEAD_BYTES {
                 return Err(io::Error::other("the head has no end"));
@@ -91,7 +91,7 @@ async fn connection(
         finders.iter_mut().for_each(Finder::reset);
         read_body(&mut stream, &mut buffer, &head, &mut finders).await?;
         let streams = finders.iter().any(|finder| finder.count > 0);
-        match asked {
+        match page {
             Some(fixed) => stream.write_all(fixed).await?,
             None if streams => stream_answer(&mut stream, upstream, answers).await?,
             None => stream.write_all(&answers.completion).await?,
@@ -121,7 +121,7 @@ async fn read_body(
             .map_err(io::Error::other)?;
         buffer.drain(..used);
         if body.is_done() {
-            buffer.shrink_to(KEPT_BYTES);
+            buffer.shrink_to(BUFFER_BYTES);
             return Ok(());
         }
         if first {

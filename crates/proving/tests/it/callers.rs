@@ -40,8 +40,8 @@ async fn counts_agree_with_those_of_the_engine() {
     for account in &report.callers[..2] {
         let whole = &account.whole;
         assert!(whole.answered > 0, "{account:?}");
-        let said = (whole.answered, whole.prompt_tokens, whole.output_tokens);
-        assert_eq!(said, of(&account.name), "{account:?}");
+        let counted = (whole.answered, whole.prompt_tokens, whole.output_tokens);
+        assert_eq!(counted, of(&account.name), "{account:?}");
         assert_eq!(whole.sent, whole.answered);
         assert_eq!(account.models.get("emulated"), Some(&whole.answered));
     }

@@ -63,7 +63,7 @@ struct Rig {
 }
 
 impl Rig {
-    async fn start(hears: bool, shape: EventShape) -> Self {
+    async fn start(follows: bool, shape: EventShape) -> Self {
         let engines = engines(shape);
         let mut settings = GatewaySettingsFile { threads: 1, ..GatewaySettingsFile::default() };
         settings.listen.set_port(0);
@@ -85,12 +85,12 @@ impl Rig {
         let fleet = Arc::clone(&gateway);
         let hearing = tokio::spawn(kv_events::follow(
             move || fleet.fleet(),
-            move || if hears { ports.clone() } else { BTreeMap::new() },
+            move || if follows { ports.clone() } else { BTreeMap::new() },
             gateway.began(),
             Arc::clone(&standing),
         ));
         let rig = Self { _engines: engines, gateway, ear, standing, hearing };
-        rig.until(|rig| !hears || rig.standing.heard() == 2).await;
+        rig.until(|rig| !follows || rig.standing.streams() == 2).await;
         rig
     }
 
@@ -141,18 +141,18 @@ async fn ask(address: SocketAddr, conversation: u32) {
 ///
 /// How many hopes are kept and what that is worth is measured where time is virtual:
 /// `simulator::affinity`. Here it is whether the news arrive and are heeded.
-async fn twice(hears: bool, shape: EventShape) -> [Vec<Hope>; 2] {
-    let rig = Rig::start(hears, shape).await;
+async fn twice(follows: bool, shape: EventShape) -> [Vec<Hope>; 2] {
+    let rig = Rig::start(follows, shape).await;
     rig.ask(0..6).await;
     let there = rig.ask(0..6).await;
     let used = ObservedMoment::of_millis(rig.gateway.began().elapsed().as_millis() as u64);
     // Times are kept in quarters of a second: what comes now comes later than the six.
     tokio::time::sleep(Duration::from_millis(300)).await;
     rig.ask(100..180).await;
-    rig.until(|rig| !hears || rig.forgot(used)).await;
+    rig.until(|rig| !follows || rig.forgot(used)).await;
     let gone = rig.ask(0..6).await;
     assert_eq!(rig.standing.missed(), 0);
-    assert_eq!(rig.standing.batches() > 0, hears);
+    assert_eq!(rig.standing.batches() > 0, follows);
     [there, gone]
 }
 

@@ -34,7 +34,7 @@ impl Listener for Ear {
 struct Rig {
     gateway: Arc<RunningGateway>,
     verifier: Arc<Verifier>,
-    told: Arc<Mutex<Vec<VerifierEvent>>>,
+    events: Arc<Mutex<Vec<VerifierEvent>>>,
 }
 
 impl Rig {
@@ -43,8 +43,8 @@ impl Rig {
     }
 
     fn before(kind: Kind, engines: &[&Engine]) -> Self {
-        let told = Arc::new(Mutex::new(Vec::new()));
-        let notes = Arc::clone(&told);
+        let events = Arc::new(Mutex::new(Vec::new()));
+        let notes = Arc::clone(&events);
         let verifier = Arc::new(Verifier::new(move |one| notes.lock().unwrap().push(one)));
         let mut settings = GatewaySettingsFile { threads: 1, ..GatewaySettingsFile::default() };
         settings.listen.set_port(0);
@@ -58,7 +58,7 @@ impl Rig {
             uid: None,
         });
         gateway.list(&Listing { models: [("emulated".to_owned(), found.collect())].into() });
-        Self { gateway, verifier, told }
+        Self { gateway, verifier, events }
     }
 
     /// Runs the story while engines are asked.
@@ -68,13 +68,13 @@ impl Rig {
         let asking = collect::run(&fleet, &self.verifier, &standing, None, std::future::pending());
         tokio::select! {
             () = asking => panic!("it has no end"),
-            told = story => told,
+            events = story => events,
         }
     }
 
     fn freed(&self) -> Vec<Duration> {
-        let told = self.told.lock().unwrap();
-        let freed = told.iter().filter_map(|told| match told {
+        let events = self.events.lock().unwrap();
+        let freed = events.iter().filter_map(|event| match event {
             VerifierEvent::Freed(took) => Some(*took),
             _ => None,
         });

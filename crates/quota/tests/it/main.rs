@@ -12,8 +12,8 @@ const SEEDS: u64 = 60;
 
 #[expect(clippy::disallowed_methods, reason = "how many worlds there are is no decision")]
 fn seeds() -> u64 {
-    let asked = std::env::var("FLYBALL_QUOTA_SEEDS").ok().and_then(|text| text.parse().ok());
-    asked.unwrap_or(SEEDS)
+    let seeds = std::env::var("FLYBALL_QUOTA_SEEDS").ok().and_then(|text| text.parse().ok());
+    seeds.unwrap_or(SEEDS)
 }
 
 #[test]
@@ -60,7 +60,7 @@ fn a_rate_is_never_exceeded_whoever_dies() {
 #[expect(clippy::print_stderr, reason = "the figure is for who runs many")]
 fn a_rate_is_usable_while_traffic_moves_between_gateways() {
     let usable = (0..seeds()).map(|seed| play(seed, CALM).usable).fold(1.0, f64::min);
-    eprintln!("usable in the worst world: {usable:.4} of the limit");
+    eprintln!("usable in the worst world: {usable:.4} of what one gateway would serve");
     assert!(usable >= 0.98, "{usable}");
 }
 

@@ -36,7 +36,8 @@ pub(crate) struct Outcome {
     pub(crate) leaders: u64,
     /// The most that was used in any minute, for one that is allowed.
     pub(crate) most: f64,
-    /// What was used from the second minute on, for one that is allowed or came.
+    /// What was served from the second minute on, for one that a single gateway with the whole limit would have served:
+    /// chance leaves it a part of a small limit too.
     pub(crate) usable: f64,
 }
 
@@ -80,9 +81,32 @@ pub(crate) struct RateWorld {
     uses: VecDeque<Micros>,
     now: Micros,
     names: u32,
-    /// Requests that came and were served from the second minute on.
-    late: (u64, u64),
+    /// Requests that were served from the second minute on.
+    late: u64,
+    /// A gateway that has the whole limit and serves everybody.
+    single: Single,
     outcome: Outcome,
+}
+
+#[derive(Default)]
+struct Single {
+    share: RateShare,
+    queue: VecDeque<Micros>,
+    /// Requests that it served from the second minute on.
+    served: u64,
+}
+
+impl Single {
+    fn serve(&mut self, now: Micros) {
+        while let Some(since) = self.queue.front().copied() {
+            if self.share.take(1, now).is_ok() {
+                self.served += u64::from(now > MINUTE);
+            } else if now.saturating_sub(since) <= PATIENCE {
+                break;
+            }
+            self.queue.pop_front();
+        }
+    }
 }
 
 impl RateWorld {
@@ -102,11 +126,13 @@ impl RateWorld {
             uses: VecDeque::new(),
             now: Micros::ZERO,
             names: 0,
-            late: (0, 0),
+            late: 0,
+            single: Single::default(),
             outcome: Outcome::default(),
             key,
         };
         world.leader.set_limits([(world.key.clone(), limit)].into());
+        world.single.share.grant(limit);
         for _ in 0..count {
             let gateway = world.gateway();
             world.gateways.push(gateway);
@@ -140,10 +166,7 @@ impl RateWorld {
             self.talk();
             self.deliver();
         }
-        let (came, served) = self.late;
-        let minutes = (LENGTH.get() - MINUTE.get()) as f64 / MINUTE.get() as f64;
-        let most = (self.limit as f64 * minutes).min(came as f64);
-        self.outcome.usable = served as f64 / most;
+        self.outcome.usable = self.late as f64 / self.single.served as f64;
         Ok(self.outcome)
     }
 
@@ -191,18 +214,19 @@ impl RateWorld {
             self.gateways[place].queue.push_back(self.now);
             self.outcome.requests += 1;
             self.outcome.away.0 += u64::from(self.is_away());
-            self.late.0 += u64::from(self.now > MINUTE);
+            self.single.queue.push_back(self.now);
         }
     }
 
     fn serve(&mut self) -> Result<(), String> {
         let (now, is_away) = (self.now, self.is_away());
+        self.single.serve(now);
         for gateway in &mut self.gateways {
             gateway.share.confine(now.saturating_sub(gateway.contact) >= RATE_LEASE);
             while let Some(since) = gateway.queue.front().copied() {
                 if gateway.share.take(1, now).is_ok() {
                     self.outcome.served += 1;
-                    self.late.1 += u64::from(now > MINUTE);
+                    self.late += u64::from(now > MINUTE);
                     self.uses.push_back(now);
                 } else if now.saturating_sub(since) > PATIENCE {
                     self.outcome.refused += 1;
@@ -275,7 +299,7 @@ impl RateWorld {
                 }
                 Message::Received(term, sent, to) => {
                     let there = self.gateways.iter_mut().find(|gateway| gateway.id == to);
-                    if let Some(gateway) = there.filter(|one| one.hears(term, now)) {
+                    if let Some(gateway) = there.filter(|one| one.is_reached_by(term, now)) {
                         gateway.contact = gateway.contact.max(sent);
                     }
                 }
@@ -296,7 +320,7 @@ impl RateWorld {
         let Some(gateway) = self.gateways.iter_mut().find(|gateway| gateway.id == *to) else {
             return;
         };
-        if !gateway.hears(term, now) {
+        if !gateway.is_reached_by(term, now) {
             return;
         }
         match order {
@@ -315,7 +339,7 @@ impl Gateway {
         Message::Report(self.term, now, self.id.clone(), self.share.counts(now))
     }
 
-    fn hears(&self, term: u64, now: Micros) -> bool {
+    fn is_reached_by(&self, term: u64, now: Micros) -> bool {
         self.cut_until <= now && term == self.term
     }
 }

@@ -92,6 +92,8 @@ enum Message {
     /// To the leader: how leases stand, what is lacking, whether it answers a recall.
     Report {
         from: GatewayId,
+        /// Of the leader that it has heard last.
+        term: u64,
         leases: Vec<(LeaseKey, LeaseCounts)>,
         asks: Vec<(LeaseKey, Amount, u64)>,
         recalled: bool,
@@ -107,6 +109,11 @@ enum Message {
         to: GatewayId,
         term: u64,
         leases: Vec<LeaseKey>,
+    },
+    /// Says who leads, and nothing else.
+    Lead {
+        to: GatewayId,
+        term: u64,
     },
     Empty {
         to: GatewayId,
@@ -342,9 +349,9 @@ impl World {
             let mut streams = std::mem::take(&mut gateway.streams);
             streams.retain_mut(|stream| {
                 let account = gateway.accounts.entry(stream.lease.clone()).or_default();
-                if let Some((since, wanted)) = stream.waits {
-                    if account.reserve(wanted).is_ok() {
-                        stream.reserved += wanted;
+                if let Some((since, amount)) = stream.waits {
+                    if account.reserve(amount).is_ok() {
+                        stream.reserved += amount;
                         stream.waits = None;
                     } else if now > since + LAST_PATIENCE_MS {
                         self.tally.put_off += 1;
@@ -383,7 +390,7 @@ impl World {
         for gateway in self.gateways.iter().filter(|gateway| gateway.down_until <= now) {
             let mut asks: BTreeMap<&LeaseKey, (Amount, u64)> = BTreeMap::new();
             for stream in &gateway.streams {
-                let Some((since, wanted)) = stream.waits else { continue };
+                let Some((since, amount)) = stream.waits else { continue };
                 let ask = asks.entry(&stream.lease).or_insert((Amount::ZERO, since));
                 // One after the other: what is lacking for the first of them.
                 if ask.0.is_zero() {
@@ -391,7 +398,7 @@ impl World {
                         .accounts
                         .get(&stream.lease)
                         .map_or(Amount::ZERO, |one| one.counts().idle());
-                    ask.0 = wanted.less(idle);
+                    ask.0 = amount.less(idle);
                 }
             }
             if asks.is_empty() && !now.is_multiple_of(240) {
@@ -430,13 +437,13 @@ impl World {
         self.messages = rest;
         for (_, message) in due {
             match message {
-                Message::Report { from, leases, asks, recalled } => {
+                Message::Report { from, term, leases, asks, recalled } => {
                     // A pod that is gone says nothing any more, and one that is cut off is not heard.
                     let Some(gateway) = self.gateways.iter().find(|one| one.id == from) else {
                         continue;
                     };
                     if gateway.cut_until <= now {
-                        self.heard(&from, &leases, asks, recalled)?;
+                        self.reported((&from, term), &leases, asks, recalled)?;
                     }
                 }
                 other => self.received(other),
@@ -446,9 +453,9 @@ impl World {
     }
 
     /// The leader, and one that thinks it is.
-    fn heard(
+    fn reported(
         &mut self,
-        from: &GatewayId,
+        (from, term): (&GatewayId, u64),
         leases: &[(LeaseKey, LeaseCounts)],
         asks: Vec<(LeaseKey, Amount, u64)>,
         recalled: bool,
@@ -469,7 +476,14 @@ impl World {
                 return Ok(());
             }
         };
-        bank.report(from, leases);
+        if term == bank.term() {
+            bank.report(from, leases);
+        } else {
+            // A grant of an earlier leader may still reach it: it has to hear of this one before all of it is known.
+            bank.merge(from, leases);
+            let lead = Message::Lead { to: from.clone(), term: bank.term() };
+            self.messages.push((self.now + STEP_MS, lead));
+        }
         if recalled {
             bank.recalled(from, Timestamp::from_millis(self.now));
         }
@@ -588,6 +602,7 @@ impl World {
         let (to, term) = match &message {
             Message::Grant { to, term, .. }
             | Message::Recall { to, term, .. }
+            | Message::Lead { to, term }
             | Message::Empty { to, term, .. } => (to, *term),
             Message::Report { .. } => return,
         };
@@ -622,7 +637,7 @@ impl World {
                     self.tally.refused += 1;
                 }
             }
-            Message::Report { .. } => {}
+            Message::Lead { .. } | Message::Report { .. } => {}
         }
     }
 
@@ -654,17 +669,19 @@ impl Stream {
 impl Gateway {
     fn report(&self, asks: Vec<(LeaseKey, Amount, u64)>, recalled: bool) -> Message {
         let leases = self.accounts.iter().map(|(key, account)| (key.clone(), account.counts()));
-        Message::Report { from: self.id.clone(), leases: leases.collect(), asks, recalled }
+        let (from, term) = (self.id.clone(), self.term);
+        Message::Report { from, term, leases: leases.collect(), asks, recalled }
     }
 }
 
 impl Message {
     fn again(&self) -> Self {
         match self {
-            Self::Report { from, leases, asks: _, recalled: _ } => {
+            Self::Report { from, term, leases, asks: _, recalled: _ } => {
                 // A doubled question would be answered twice, which is no harm; what it reported is old by then.
                 Self::Report {
                     from: from.clone(),
+                    term: *term,
                     leases: leases.clone(),
                     asks: Vec::new(),
                     recalled: false,
@@ -673,6 +690,7 @@ impl Message {
             Self::Grant { to, term, lease, granted } => {
                 Self::Grant { to: to.clone(), term: *term, lease: lease.clone(), granted: *granted }
             }
+            Self::Lead { to, term } => Self::Lead { to: to.clone(), term: *term },
             Self::Recall { to, term, leases } => {
                 Self::Recall { to: to.clone(), term: *term, leases: leases.clone() }
             }

@@ -1,13 +1,13 @@
 //! From what is stored to `core`'s values, and from decisions to what is stored.
 //!
 //! The API server holds what comes to the schema, so that little can be wrong here; what still can is
-//! a [`ConversionProblem`] that names the field. `wanted` reads specs, `members` who
+//! a [`ConversionProblem`] that names the field. `specs` reads specs, `members` who
 //! belongs to a Tenant, `prices` what tokens cost, `receipt` writes statuses.
 
 mod members;
 mod prices;
 mod receipt;
-mod wanted;
+mod specs;
 
 pub use receipt::rfc3339;
 

@@ -49,8 +49,8 @@ mod tests {
     #[test]
     fn a_price_of_a_million_tokens_is_exact_for_one() {
         let prices = spec("0.05", Some("0.005"), "1.25").of_quota().unwrap();
-        let said = TokenPrices { input: 50_000, cached_input: 5_000, output: 1_250_000 };
-        assert_eq!(prices, said);
+        let expected = TokenPrices { input: 50_000, cached_input: 5_000, output: 1_250_000 };
+        assert_eq!(prices, expected);
         // The smallest that can be written is not nothing, and the largest fits.
         let ends = spec("0.000001", None, "999999999.999999").of_quota().unwrap();
         assert_eq!((ends.input, ends.output), (1, 999_999_999_999_999));

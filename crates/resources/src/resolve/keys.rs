@@ -46,8 +46,10 @@ pub(super) fn refuse(
 ) {
     keys.retain(|key| {
         let Some((field, other)) = twins.0.get(&(id, key.name.as_str())) else { return true };
-        let what =
-            format!("is also that of {}; neither is accepted: create a new key", said(id, other));
+        let what = format!(
+            "is also that of {}; neither is accepted: create a new key",
+            owner_name(id, other)
+        );
         let field = format!("spec.keys[{}].{field}", key.name);
         problems.note(TenantProblem::new(Reason::TenantKeyDuplicate, field, what));
         false
@@ -55,7 +57,7 @@ pub(super) fn refuse(
 }
 
 /// Who else has it. Names of another namespace are none of this one's business.
-fn said(id: &TenantId, (other, key): &Owner<'_>) -> String {
+fn owner_name(id: &TenantId, (other, key): &Owner<'_>) -> String {
     if *other == id {
         format!("the key {key}")
     } else if other.namespace == id.namespace {

@@ -69,6 +69,6 @@ pub(super) fn within(
 pub(super) fn reduced(mut patterns: Vec<ModelPattern>) -> Vec<ModelPattern> {
     patterns.sort();
     // What begins with a pattern stands right behind it, so that the last one that was kept is enough to look at.
-    patterns.dedup_by(|next, kept| kept.covers(next));
+    patterns.dedup_by(|next, last| last.covers(next));
     patterns
 }

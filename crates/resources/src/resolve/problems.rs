@@ -9,7 +9,7 @@ pub const MAX_PROBLEMS: usize = 16;
 /// What is wrong with a Tenant, what matters most first.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TenantProblems {
-    kept: Vec<TenantProblem>,
+    first: Vec<TenantProblem>,
     more: usize,
     refuses: bool,
 }
@@ -27,8 +27,8 @@ pub struct TenantProblem {
 
 impl TenantProblems {
     /// The first ones, at most [`MAX_PROBLEMS`].
-    pub fn kept(&self) -> &[TenantProblem] {
-        &self.kept
+    pub fn first(&self) -> &[TenantProblem] {
+        &self.first
     }
 
     /// How many more there are.
@@ -43,8 +43,8 @@ impl TenantProblems {
 
     pub(super) fn note(&mut self, problem: TenantProblem) {
         self.refuses |= problem.refuses();
-        if self.kept.len() < MAX_PROBLEMS {
-            self.kept.push(problem);
+        if self.first.len() < MAX_PROBLEMS {
+            self.first.push(problem);
         } else {
             self.more += 1;
         }

@@ -10,7 +10,7 @@ use flyball_quota::{Amount, BudgetKey, BudgetStatus, BudgetUnit, Period, PeriodI
 use std::collections::BTreeMap;
 
 /// Problems in the message of a condition.
-const SAID: usize = 4;
+const LISTED: usize = 4;
 
 impl ResolvedTenant {
     /// Its status as it is to be stored, after the one before it. A budget that the bank does not know yet is left out.
@@ -23,22 +23,22 @@ impl ResolvedTenant {
     ) -> TenantStatus {
         let at = Timestamp::from_micros(u64::try_from(now.as_microsecond()).unwrap_or(0));
         let stands = self.budgets(budgets, at);
-        let said: Vec<_> = [self.ready()].into_iter().chain(within_budget(&stands)).collect();
+        let conditions: Vec<_> = [self.ready()].into_iter().chain(within_budget(&stands)).collect();
         let before = before.map_or(&[][..], |status| status.conditions.as_slice());
         TenantStatus {
             observed_generation: generation,
             path: self.access.as_ref().map(|access| access.path.to_string()),
             keys: Some(self.key_counts(at)),
             budgets: stands,
-            conditions: conditions::merge(before, &said, generation, now),
+            conditions: conditions::merge(before, &conditions, generation, now),
         }
     }
 
     /// Whether everything about it holds.
     pub fn ready(&self) -> ConditionValue {
         let kind = ConditionKind::Ready;
-        let kept = self.problems.kept();
-        let Some(first) = kept.first() else {
+        let problems = self.problems.first();
+        let Some(first) = problems.first() else {
             let message = "its keys and members are accepted".to_owned();
             return ConditionValue {
                 kind,
@@ -47,10 +47,10 @@ impl ResolvedTenant {
                 message,
             };
         };
-        let said: Vec<String> = kept.iter().take(SAID).map(ToString::to_string).collect();
-        let rest = kept.len() - said.len() + self.problems.more();
+        let listed: Vec<String> = problems.iter().take(LISTED).map(ToString::to_string).collect();
+        let rest = problems.len() - listed.len() + self.problems.more();
         let more = if rest == 0 { String::new() } else { format!("; and {rest} more") };
-        let message = format!("{}{more}", said.join("; "));
+        let message = format!("{}{more}", listed.join("; "));
         ConditionValue { kind, so: Some(false), reason: first.reason, message }
     }
 
@@ -91,10 +91,10 @@ fn within_budget(budgets: &[TenantBudgetStatus]) -> Option<ConditionValue> {
         (None, Some(_)) => Some(Reason::TenantBudgetForecast),
         (None, None) => None,
     };
-    let told: Vec<(Reason, String)> =
+    let limited: Vec<(Reason, String)> =
         budgets.iter().filter_map(|one| Some((reason(one)?, one.in_words()))).collect();
-    let (reason, _) = told.iter().min_by_key(|(reason, _)| *reason)?;
-    let message = told.iter().take(SAID).map(|(_, text)| text.as_str()).collect::<Vec<_>>();
+    let (reason, _) = limited.iter().min_by_key(|(reason, _)| *reason)?;
+    let message = limited.iter().take(LISTED).map(|(_, text)| text.as_str()).collect::<Vec<_>>();
     Some(ConditionValue {
         kind: ConditionKind::WithinBudget,
         so: Some(false),

@@ -36,7 +36,7 @@ fn id(name: &str) -> TenantId {
 }
 
 fn reasons(one: &ResolvedTenant) -> Vec<Reason> {
-    one.problems.kept().iter().map(|problem| problem.reason).collect()
+    one.problems.first().iter().map(|problem| problem.reason).collect()
 }
 
 fn moment(text: &str) -> Timestamp {
@@ -138,15 +138,15 @@ fn a_key_that_two_have_is_refused_for_both_and_others_are_not() {
     assert!(one.access.as_ref().unwrap().keys.is_empty());
     assert_eq!(one.refused_keys, 3);
     assert_eq!(reasons(one), [Reason::TenantKeyDuplicate; 3]);
-    let said = one.ready();
-    assert_eq!((said.so, said.reason), (Some(false), Reason::TenantKeyDuplicate));
+    let condition = one.ready();
+    assert_eq!((condition.so, condition.reason), (Some(false), Reason::TenantKeyDuplicate));
     assert!(
-        said.message.contains("`spec.keys[job].id` is also that of the key old"),
+        condition.message.contains("`spec.keys[job].id` is also that of the key old"),
         "{}",
-        said.message
+        condition.message
     );
     // Nobody learns what is in another namespace.
-    assert!(said.message.contains("a key in another namespace"), "{}", said.message);
+    assert!(condition.message.contains("a key in another namespace"), "{}", condition.message);
     let other = TenantId { namespace: "other".to_owned(), name: "there".to_owned() };
     assert_eq!(reasons(&all[&other]), [Reason::TenantKeyDuplicate]);
 }
@@ -202,7 +202,7 @@ fn what_cannot_be_understood_lets_nobody_in() {
         let all = resolve([&with("org", &over), &below("team", "org")]);
         let one = &all[&id("org")];
         assert!(one.access.is_none(), "{over}");
-        let problem = &one.problems.kept()[0];
+        let problem = &one.problems.first()[0];
         assert_eq!(
             (problem.reason, problem.field.as_str()),
             (Reason::SpecRefused, field),
@@ -221,10 +221,10 @@ fn problems_are_bounded_and_never_show_a_key() {
         .collect();
     let all = resolve([&with("t", &json!({ "keys": keys }))]);
     let one = &all[&id("t")];
-    assert_eq!((one.problems.kept().len(), one.problems.more()), (MAX_PROBLEMS, 48));
+    assert_eq!((one.problems.first().len(), one.problems.more()), (MAX_PROBLEMS, 48));
     assert_eq!((one.refused_keys, one.key_counts(Timestamp::default()).refused), (64, 64));
-    let said = one.ready().message;
-    assert!(said.ends_with("; and 60 more") && !said.contains(secret), "{said}");
+    let condition = one.ready().message;
+    assert!(condition.ends_with("; and 60 more") && !condition.contains(secret), "{condition}");
     assert!(!format!("{:?}", one.problems).contains(secret));
 }
 
@@ -235,7 +235,7 @@ fn a_model_that_is_not_allowed_above_is_said_and_the_rest_holds() {
     let all = resolve([&org, &team]);
     let one = &all[&id("team")];
     assert_eq!(reasons(one), [Reason::TenantModelDenied]);
-    assert!(one.problems.kept()[0].what.contains("qwen"));
+    assert!(one.problems.first()[0].what.contains("qwen"));
     let models: Vec<String> =
         one.access.as_ref().unwrap().models.iter().map(ToString::to_string).collect();
     assert_eq!(models, ["llama-*"]);
@@ -289,14 +289,14 @@ fn status(cents: u64, tokens: u128) -> TenantStatus {
 
 #[test]
 fn a_status_says_what_is_left_and_for_how_long() {
-    let said = status(8_000, 1);
-    assert_eq!((said.observed_generation, said.path.as_deref()), (Some(7), Some("ml/t")));
-    let keys = said.keys.unwrap();
+    let shown = status(8_000, 1);
+    assert_eq!((shown.observed_generation, shown.path.as_deref()), (Some(7), Some("ml/t")));
+    let keys = shown.keys.unwrap();
     assert_eq!(
         (keys.valid, keys.expired, keys.disabled, keys.pending, keys.refused),
         (1, 1, 1, 0, 0)
     );
-    let [month, good] = &said.budgets[..] else { panic!("two") };
+    let [month, good] = &shown.budgets[..] else { panic!("two") };
     assert_eq!(
         (month.name.as_str(), month.spent.as_str(), month.left.as_str()),
         ("month", "80.00", "20.00")
@@ -308,21 +308,21 @@ fn a_status_says_what_is_left_and_for_how_long() {
     assert_eq!(month.alert_percent, Some(80));
     assert_eq!((good.spent.as_str(), good.left.as_str(), good.alert_percent), ("1", "9", None));
     assert_eq!((&good.began_at, &good.resets_at, &good.empty_at), (&None, &None, &None));
-    let ready = &said.conditions[0];
+    let ready = &shown.conditions[0];
     assert_eq!((ready.type_.as_str(), ready.status.as_str()), ("Ready", "True"));
     assert_eq!(ready.observed_generation, Some(7));
 }
 
 #[test]
 fn what_lasts_is_not_said_to_end_and_what_is_nearest_its_end_is_first() {
-    let said = status(5_000, 9);
-    assert_eq!(said.budgets[0].name, "good");
-    assert_eq!((&said.budgets[1].empty_at, said.budgets[1].alert_percent), (&None, Some(50)));
+    let shown = status(5_000, 9);
+    assert_eq!(shown.budgets[0].name, "good");
+    assert_eq!((&shown.budgets[1].empty_at, shown.budgets[1].alert_percent), (&None, Some(50)));
     // More than all may be spent by what an engine wrote until it heard that it is over.
-    let said = status(10_001, 0);
-    assert_eq!((said.budgets[0].left.as_str(), &said.budgets[0].empty_at), ("0.00", &None));
+    let shown = status(10_001, 0);
+    assert_eq!((shown.budgets[0].left.as_str(), &shown.budgets[0].empty_at), ("0.00", &None));
     assert_eq!(
-        (said.budgets[0].spent.as_str(), said.budgets[0].alert_percent),
+        (shown.budgets[0].spent.as_str(), shown.budgets[0].alert_percent),
         ("100.01", Some(100))
     );
 }
@@ -440,9 +440,9 @@ proptest! {
     fn whatever_is_written_somebody_says_why(spec in any_spec()) {
         let all = resolve([&tenant("ml", "t", &spec)]);
         let one = &all[&id("t")];
-        let said = one.ready();
-        prop_assert_eq!(said.so, Some(one.problems.kept().is_empty()));
-        prop_assert!(one.problems.kept().len() <= MAX_PROBLEMS);
+        let condition = one.ready();
+        prop_assert_eq!(condition.so, Some(one.problems.first().is_empty()));
+        prop_assert!(one.problems.first().len() <= MAX_PROBLEMS);
         prop_assert_eq!(one.access.is_none(), reasons(one).contains(&Reason::SpecRefused));
     }
 }

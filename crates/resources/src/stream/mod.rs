@@ -106,9 +106,9 @@ impl DrainMark {
     /// Whether it is for this endpoint. What the mark does not say is not asked for; a mark that says
     /// nothing is for none.
     pub fn is_for(&self, name: &str, address: &str) -> bool {
-        let said = |mark: &str, own: &str| mark.is_empty() || mark == own;
-        let says_something = !(self.name.is_empty() && self.address.is_empty());
-        says_something && said(&self.name, name) && said(&self.address, address)
+        let is_or_any = |mark: &str, own: &str| mark.is_empty() || mark == own;
+        let names_something = !(self.name.is_empty() && self.address.is_empty());
+        names_something && is_or_any(&self.name, name) && is_or_any(&self.address, address)
     }
 }
 

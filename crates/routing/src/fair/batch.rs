@@ -1,19 +1,18 @@
 //! What runs on capacity that nobody else wants: when it has a turn, and which of it makes room.
 //!
 //! A batch request has a turn only where engines keep the head-room that recent bursts of interactive work needed:
-//! [`Bursts`] measures them, [`EngineCapacity`] learns what an engine bears, and [`BatchRule`] decides. When interactive work
+//! [`Bursts`] measures them, [`super::EngineCapacity`] learns what an engine bears, and [`BatchRule`] decides. When interactive work
 //! finds no room all the same, [`least_lost`] says what is taken back.
 
-use super::window::Reported;
 use std::collections::VecDeque;
 
-/// The largest part of what an engine bears that is kept free, as a fraction: what a larger burst lacks is taken back from
-/// batch, whose place is free by the step in which the burst is read. So more would only cost batch work. The window of an
-/// engine grows while it is full but for an eighth, so that head-room never keeps it from being learned.
-const MOST_FREE: u32 = 16;
+/// The largest part of what an engine bears that is kept free, as a fraction. What a larger burst lacks is taken back from
+/// batch, which then has to be read again.
+const MOST_FREE: u32 = 4;
 
-/// An engine may be full only if it has been given what may be but for this part.
-const FILLED: u32 = 8;
+/// The same while nobody knows what the engine bears. Its window grows while it is full but for an eighth, so that head-room
+/// never keeps it from being learned.
+const MOST_FREE_UNKNOWN: u32 = 16;
 
 /// The least, for a burst that comes after minutes of silence.
 const LEAST_FREE: u32 = 64;
@@ -24,55 +23,6 @@ const WAITING_PART: u32 = 16;
 
 /// Share of an engine's cache in thousandths above which it gets no batch: an eighth is head-room there too.
 const MOST_CACHE: u32 = 875;
-
-/// What an engine bears that never reports: as many as the smallest engines have slots.
-const UNREPORTED: u32 = 4;
-
-/// Reports after which what was learned of a full engine is forgotten, so that it is tried again: ten minutes. To try costs
-/// a second or two in which a burst finds the engine full.
-const FORGET: u32 = 1_200;
-
-/// How many requests an engine bears at once, as learned from the moments at which it was full.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct EngineCapacity {
-    /// What ran when the engine was full.
-    full_at: Option<u32>,
-    /// Those that waited at the last two reports.
-    waited: [u32; 2],
-    /// Reports since it was full.
-    since: u32,
-}
-
-impl EngineCapacity {
-    /// After a report to a gateway that may have `window` requests there.
-    #[must_use]
-    pub fn after(self, seen: &Reported, window: u32) -> Self {
-        let waited = [self.waited[1], seen.waiting];
-        let lasting = seen.waiting.min(self.waited[0]).min(self.waited[1]);
-        // Prompts wait for a step or two also in an engine with slots to spare. That it has none is plausible only if it has
-        // been given about as much as may be.
-        let is_filled = seen.own >= window - window / FILLED
-            || self.full_at.is_some_and(|full| seen.running >= full);
-        let since = self.since.saturating_add(1);
-        if lasting > 0 && is_filled && seen.running > 0 {
-            return Self { full_at: Some(seen.running), waited, since: 0 };
-        }
-        let full_at = self.full_at.filter(|_| since < FORGET);
-        // More runs than was known to fit.
-        let full_at = full_at.map(|full| full.max(seen.running));
-        Self { full_at, waited, since }
-    }
-
-    /// The most requests at once; `window` is what the gateway may have there.
-    pub fn bears(self, window: u32) -> u32 {
-        self.full_at.map_or(window, |full| full.min(window))
-    }
-
-    /// The same of an engine that never reports.
-    pub const fn unreported() -> u32 {
-        UNREPORTED
-    }
-}
 
 /// How many more interactive requests than a moment before were under way at once, over the last minutes.
 #[derive(Clone, Debug, Default)]
@@ -129,6 +79,8 @@ impl Bursts {
 pub struct BatchRoom {
     /// The most requests that it bears at once.
     pub bears: u32,
+    /// Whether that was learned, and is not only what it may be given.
+    pub is_known: bool,
     /// Requests under way at it, whoever sent them.
     pub inside: u32,
     /// Those that run, as it told last.
@@ -154,9 +106,10 @@ pub struct BatchRule {
 
 impl BatchRule {
     /// Requests for which an engine that bears so many keeps room.
-    pub fn head_room(&self, bears: u32) -> u32 {
+    pub fn head_room(&self, bears: u32, is_known: bool) -> u32 {
         let part = self.burst.div_ceil(self.engines.max(1));
-        let most = (bears / MOST_FREE).max(1);
+        let most = bears / if is_known { MOST_FREE } else { MOST_FREE_UNKNOWN };
+        let most = most.max(1);
         part.max(bears / LEAST_FREE).clamp(1, most)
     }
 
@@ -166,7 +119,8 @@ impl BatchRule {
             && engine.may_read
             && engine.waiting <= engine.running / WAITING_PART
             && engine.kv_used_per_thousand <= MOST_CACHE
-            && engine.inside.saturating_add(self.head_room(engine.bears)) < engine.bears
+            && engine.inside.saturating_add(self.head_room(engine.bears, engine.is_known))
+                < engine.bears
     }
 }
 
@@ -194,6 +148,7 @@ mod tests {
 
     const IDLE: BatchRoom = BatchRoom {
         bears: 64,
+        is_known: true,
         inside: 0,
         running: 0,
         waiting: 0,
@@ -205,22 +160,18 @@ mod tests {
         BatchRule { urgent: 0, burst, engines: 1 }
     }
 
-    fn seen(own: u32, running: u32, waiting: u32) -> Reported {
-        Reported { own, running, waiting, kv_used_per_thousand: 0 }
-    }
-
     #[test]
     fn batch_has_a_turn_only_where_nobody_else_wants_anything() {
         assert!(rule(0).allows(&IDLE));
         assert!(!BatchRule { urgent: 1, ..rule(0) }.allows(&IDLE), "somebody else waits");
-        for wanted in [
+        for busy in [
             BatchRoom { waiting: 1, ..IDLE },
             BatchRoom { kv_used_per_thousand: 900, ..IDLE },
             BatchRoom { may_read: false, ..IDLE },
             BatchRoom { inside: 63, ..IDLE },
             BatchRoom { inside: u32::MAX, ..IDLE },
         ] {
-            assert!(!rule(0).allows(&wanted), "{wanted:?}");
+            assert!(!rule(0).allows(&busy), "{busy:?}");
         }
         // A prompt or two for the next step, of which a batch of 64 ends one soon.
         assert!(rule(0).allows(&BatchRoom { waiting: 1, running: 50, inside: 51, ..IDLE }));
@@ -228,31 +179,15 @@ mod tests {
 
     #[test]
     fn head_room_is_what_bursts_needed_within_bounds() {
-        let of = |burst, engines, bears| BatchRule { urgent: 0, burst, engines }.head_room(bears);
+        let rule = |burst, engines| BatchRule { urgent: 0, burst, engines };
+        let of = |burst, engines, bears| rule(burst, engines).head_room(bears, true);
         assert_eq!(of(0, 1, 256), 4, "for a burst after silence");
         assert_eq!(of(10, 1, 256), 10);
         assert_eq!(of(10, 4, 256), 4, "spread over four");
-        assert_eq!(of(500, 1, 256), 16, "the rest is taken back from batch");
+        assert_eq!(of(500, 1, 256), 64, "the rest is taken back from batch");
+        assert_eq!(rule(500, 1).head_room(256, false), 16, "what it bears is still to be learned");
         assert_eq!(of(500, 0, 4), 1);
         assert_eq!(of(0, 1, 0), 1);
-    }
-
-    #[test]
-    fn an_engine_bears_what_ran_when_requests_waited_there_for_long() {
-        let new = EngineCapacity::default();
-        assert_eq!(new.bears(64), 64);
-        // Prompts that wait for a step, at an engine that was not given much.
-        let few = (0..9).fold(new, |known, _| known.after(&seen(20, 18, 2), 64));
-        assert_eq!(few.bears(64), 64);
-        let burst = [3, 0, 5, 0].into_iter();
-        let burst = burst.fold(new, |known, waiting| known.after(&seen(64, 50, waiting), 64));
-        assert_eq!(burst.bears(64), 64, "not for long");
-        let full = (0..3).fold(new, |known, _| known.after(&seen(60, 48, 12), 64));
-        assert_eq!(full.bears(64), 48);
-        let more = full.after(&seen(55, 55, 0), 64);
-        assert_eq!(more.bears(64), 55, "more ran than was known to fit");
-        let quiet = (0..FORGET).fold(more, |known, _| known.after(&seen(40, 40, 0), 64));
-        assert_eq!(quiet.bears(64), 64, "tried again");
     }
 
     #[test]
@@ -283,14 +218,17 @@ mod tests {
         #[test]
         fn head_room_is_never_given_away(
             burst in 0..2_000_u32, engines in 0..64_u32, bears in 0..2_000_u32, inside in 0..2_000_u32,
+            is_known: bool,
         ) {
             let rule = BatchRule { urgent: 0, burst, engines };
-            let mut engine = BatchRoom { bears, inside, ..IDLE };
+            let mut engine = BatchRoom { bears, is_known, inside, ..IDLE };
             while rule.allows(&engine) {
                 engine.inside += 1;
             }
-            prop_assert!(engine.inside == inside || engine.inside + rule.head_room(bears) == bears);
-            prop_assert!(rule.head_room(bears) <= (bears / 16).max(1));
+            let free = rule.head_room(bears, is_known);
+            prop_assert!(engine.inside == inside || engine.inside + free == bears);
+            let part = if is_known { MOST_FREE } else { MOST_FREE_UNKNOWN };
+            prop_assert!(free <= (bears / part).max(1));
         }
 
         /// Whatever is under way, a rise is never more than was under way, and counts nothing twice.

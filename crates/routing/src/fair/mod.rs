@@ -8,8 +8,10 @@
 //!   [`shard_edge`] which engines such a caller keeps to.
 //! - [`AdmissionWindow`] is how much an engine may be given at once, learned from what it reports.
 //! - [`BatchRule`] says when the class batch has a turn, and [`least_lost`] what of it makes room for others.
+//! - [`EngineCapacity`] is what an engine bears, so that batch leaves some of it free.
 
 mod batch;
+mod capacity;
 mod cost;
 mod queue;
 mod shares;
@@ -17,7 +19,8 @@ mod shares;
 mod tests;
 mod window;
 
-pub use batch::{BatchRoom, BatchRule, BatchRun, Bursts, EngineCapacity, least_lost};
+pub use batch::{BatchRoom, BatchRule, BatchRun, Bursts, least_lost};
+pub use capacity::EngineCapacity;
 pub use cost::Cost;
 pub use queue::{Class, FairQueue, QueuedRequest, Ticket};
 pub use shares::{Shares, in_shard, shard_edge};

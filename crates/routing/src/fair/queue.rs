@@ -129,36 +129,36 @@ impl<T> FairQueue<T> {
     }
 
     /// Waits behind what the same caller has waiting in the same class.
-    pub fn push(&mut self, asked: &QueuedRequest, what: T) -> Ticket {
-        self.stand(asked, what, VecDeque::push_back)
+    pub fn push(&mut self, request: &QueuedRequest, what: T) -> Ticket {
+        self.stand(request, what, VecDeque::push_back)
     }
 
     /// Waits again, before what the same caller has waiting in the same class. Its turn is paid for already: with a cost
     /// of nothing it is not paid twice.
-    pub fn put_back(&mut self, asked: &QueuedRequest, what: T) -> Ticket {
-        self.stand(&QueuedRequest { cost: Cost(0), ..*asked }, what, VecDeque::push_front)
+    pub fn put_back(&mut self, request: &QueuedRequest, what: T) -> Ticket {
+        self.stand(&QueuedRequest { cost: Cost(0), ..*request }, what, VecDeque::push_front)
     }
 
     fn stand(
         &mut self,
-        asked: &QueuedRequest,
+        request: &QueuedRequest,
         what: T,
         place: fn(&mut VecDeque<Item<T>>, Item<T>),
     ) -> Ticket {
-        let key = (asked.class, asked.caller);
+        let key = (request.class, request.caller);
         let number = self.next_number;
         self.next_number += 1;
         let flow = self.flows.entry(key).or_insert_with(|| {
-            self.turns[asked.class as usize].push_back(key);
+            self.turns[request.class as usize].push_back(key);
             let deficit = self.debts.remove(&key).unwrap_or(0);
             Flow { weight: 1, deficit, cost: 0, items: VecDeque::new() }
         });
-        flow.weight = asked.weight.max(1);
-        flow.cost += asked.cost.0;
-        place(&mut flow.items, Item { number, cost: asked.cost, what });
+        flow.weight = request.weight.max(1);
+        flow.cost += request.cost.0;
+        place(&mut flow.items, Item { number, cost: request.cost, what });
         self.waiting += 1;
-        self.batch += usize::from(asked.class.is_batch());
-        self.cost += asked.cost.0;
+        self.batch += usize::from(request.class.is_batch());
+        self.cost += request.cost.0;
         Ticket { flow: key, number }
     }
 
@@ -218,14 +218,15 @@ impl<T> FairQueue<T> {
     /// What will probably be served before a new request of this kind gets its turn, itself
     /// included: all of earlier classes, and of its own class what others spend in as many rounds as
     /// it needs.
-    pub fn ahead(&self, asked: &QueuedRequest) -> Cost {
-        let key = (asked.class, asked.caller);
-        let earlier = self.flows.range(..(asked.class, 0)).map(|(_, flow)| flow.cost).sum::<u64>();
+    pub fn ahead(&self, request: &QueuedRequest) -> Cost {
+        let key = (request.class, request.caller);
+        let earlier =
+            self.flows.range(..(request.class, 0)).map(|(_, flow)| flow.cost).sum::<u64>();
         let own = self.flows.get(&key);
         let owed = own.map_or_else(|| self.debts.get(&key).copied().unwrap_or(0), |f| f.deficit);
-        let mine = own.map_or(0, |flow| flow.cost) + asked.cost.0 + owed.min(0).unsigned_abs();
-        let weight = u64::from(asked.weight.max(1));
-        let class = (asked.class, 0)..=(asked.class, u64::MAX);
+        let mine = own.map_or(0, |flow| flow.cost) + request.cost.0 + owed.min(0).unsigned_abs();
+        let weight = u64::from(request.weight.max(1));
+        let class = (request.class, 0)..=(request.class, u64::MAX);
         let others =
             self.flows.range(class).filter(|(other, _)| **other != key).map(|(_, flow)| {
                 let meanwhile = mine.saturating_mul(u64::from(flow.weight)) / weight;
@@ -304,10 +305,10 @@ impl<T> FairQueue<T> {
         let flow = self.flows.get_mut(&key)?;
         let item = flow.items.pop_front()?;
         flow.deficit -= i64::try_from(item.cost.0).unwrap_or(MOST_OWED);
-        let asked =
+        let request =
             QueuedRequest { class: key.0, caller: key.1, weight: flow.weight, cost: item.cost };
         self.left(key, item.cost);
-        Some((asked, item.what))
+        Some((request, item.what))
     }
 
     fn left(&mut self, key: Key, cost: Cost) {

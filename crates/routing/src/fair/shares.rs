@@ -105,8 +105,8 @@ pub fn shard_edge(caller: u64, share: u32, keys: impl ExactSizeIterator<Item = u
     if scores.len() < 2 {
         return u64::MAX;
     }
-    let kept = (scores.len() as u64 * share / 1_000).max(1) as usize;
-    *scores.select_nth_unstable(kept - 1).1
+    let chosen = (scores.len() as u64 * share / 1_000).max(1) as usize;
+    *scores.select_nth_unstable(chosen - 1).1
 }
 
 /// Whether an engine is one of those up to this edge.

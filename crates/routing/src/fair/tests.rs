@@ -2,7 +2,7 @@ use super::*;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 
-fn asked(caller: u64, weight: u32, cost: u64) -> QueuedRequest {
+fn request(caller: u64, weight: u32, cost: u64) -> QueuedRequest {
     QueuedRequest { class: Class::Normal, caller, weight, cost: Cost(cost) }
 }
 
@@ -16,7 +16,7 @@ fn served(callers: &[(u32, u64)], turns: usize) -> BTreeMap<u64, u64> {
     let mut sums = BTreeMap::new();
     for (caller, (weight, cost)) in (0..).zip(callers) {
         (0..100).for_each(|_| {
-            queue.push(&asked(caller, *weight, *cost), caller);
+            queue.push(&request(caller, *weight, *cost), caller);
         });
     }
     for _ in 0..turns {
@@ -75,12 +75,12 @@ fn what_is_put_back_goes_first_and_is_not_paid_twice() {
     for what in 0..3 {
         queue.push(&batch, what);
     }
-    let (asked, first) = queue.next_batch().unwrap();
+    let (request, first) = queue.next_batch().unwrap();
     assert_eq!(first, 0);
-    queue.put_back(&asked, first);
+    queue.put_back(&request, first);
     assert_eq!(queue.cost(), Cost(100_000));
     assert_eq!(queue.next_batch().unwrap(), (QueuedRequest { cost: Cost(0), ..batch }, 0));
-    let ticket = queue.put_back(&asked, 0);
+    let ticket = queue.put_back(&request, 0);
     assert_eq!(queue.remove(ticket), Some(0));
     assert_eq!((queue.batch(), queue.cost()), (2, Cost(100_000)));
 }
@@ -91,7 +91,7 @@ fn who_cost_more_than_thought_waits_for_it() {
     let mut turns = [0; 2];
     for caller in 0..2 {
         (0..10).for_each(|_| {
-            queue.push(&asked(caller, 1, 1_000), caller);
+            queue.push(&request(caller, 1, 1_000), caller);
         });
     }
     for _ in 0..1_000 {
@@ -108,11 +108,11 @@ fn who_cost_more_than_thought_waits_for_it() {
 fn what_is_ahead_is_a_share_and_not_all() {
     let mut queue = FairQueue::new();
     for _ in 0..100 {
-        queue.push(&asked(1, 1, 10_000), 1);
+        queue.push(&request(1, 1, 10_000), 1);
     }
-    assert_eq!(queue.ahead(&asked(2, 1, 1_000)), Cost(2_000));
-    assert_eq!(queue.ahead(&asked(1, 1, 10_000)), Cost(1_010_000));
-    let urgent = QueuedRequest { class: Class::High, ..asked(2, 1, 1_000) };
+    assert_eq!(queue.ahead(&request(2, 1, 1_000)), Cost(2_000));
+    assert_eq!(queue.ahead(&request(1, 1, 10_000)), Cost(1_010_000));
+    let urgent = QueuedRequest { class: Class::High, ..request(2, 1, 1_000) };
     assert_eq!(queue.ahead(&urgent), Cost(1_000));
 }
 
@@ -158,8 +158,9 @@ fn a_shard_is_a_share_of_the_engines_and_the_same_for_everybody() {
     }
     assert_eq!(shard_edge(42, 500, [3_u64].into_iter()), u64::MAX);
     let many = shard_edge(42, 500, (0..10_000_u32).map(|n| crate::ring::score(7, u64::from(n))));
-    let kept = (0..10_000).filter(|n| in_shard(42, crate::ring::score(7, *n), many)).count();
-    assert!((4_800..5_200).contains(&kept), "{kept}");
+    let in_its_shard =
+        (0..10_000).filter(|n| in_shard(42, crate::ring::score(7, *n), many)).count();
+    assert!((4_800..5_200).contains(&in_its_shard), "{in_its_shard}");
 }
 
 /// An engine that runs so many at once.
@@ -240,8 +241,8 @@ proptest! {
         for act in acts {
             match act {
                 Act::Push { caller, class, weight, cost } => {
-                    let asked = QueuedRequest { class, caller, weight, cost: Cost(cost) };
-                    inside.push((number, queue.push(&asked, number), class, caller, cost));
+                    let request = QueuedRequest { class, caller, weight, cost: Cost(cost) };
+                    inside.push((number, queue.push(&request, number), class, caller, cost));
                     number += 1;
                 }
                 Act::Next { blocked } => {
@@ -250,9 +251,9 @@ proptest! {
                     // in order within its flow.
                     let can = inside.iter().filter(|one| one.3 != blocked);
                     let class = can.clone().map(|one| one.2).min();
-                    prop_assert_eq!(next.as_ref().map(|(asked, _)| asked.class), class);
-                    if let Some((asked, what)) = next {
-                        let mut flow = can.filter(|one| one.2 == asked.class && one.3 == asked.caller);
+                    prop_assert_eq!(next.as_ref().map(|(request, _)| request.class), class);
+                    if let Some((request, what)) = next {
+                        let mut flow = can.filter(|one| one.2 == request.class && one.3 == request.caller);
                         prop_assert_eq!(flow.next().map(|one| one.0), Some(what));
                         inside.retain(|one| one.0 != what);
                     }

@@ -50,11 +50,11 @@ impl AdmissionWindow {
     pub fn after(self, seen: &Reported) -> Self {
         let waited = [self.waited[1], seen.waiting];
         let lasting = seen.waiting.min(self.waited[0]).min(self.waited[1]);
-        let wanted = (seen.running / WAITING_PART).max(1);
+        let tolerated = (seen.running / WAITING_PART).max(1);
         let total = (seen.running + seen.waiting).max(1);
-        let limit = if lasting > wanted {
+        let limit = if lasting > tolerated {
             // Each gateway takes back its part of what is too much.
-            let too_many = u64::from(lasting - wanted);
+            let too_many = u64::from(lasting - tolerated);
             let own = u64::from(seen.own.min(total));
             let part = (too_many * own).div_ceil(u64::from(total)) as u32;
             self.limit.min(seen.own.saturating_sub(part))

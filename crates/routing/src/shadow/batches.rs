@@ -180,10 +180,10 @@ mod tests {
             batches.at(f64::from(second)).requests += 1.0;
             assert!(batches.list.len() <= MOST);
         }
-        let kept = batches.total().requests;
+        let remembered = batches.total().requests;
         // 64 stretches of 64 s.
-        assert!((3_900.0..=4_100.0).contains(&kept), "{kept}");
-        assert_eq!(batches.seconds(20_000.0), kept);
+        assert!((3_900.0..=4_100.0).contains(&remembered), "{remembered}");
+        assert_eq!(batches.seconds(20_000.0), remembered);
     }
 
     #[test]

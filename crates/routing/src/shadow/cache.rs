@@ -185,8 +185,8 @@ mod tests {
         for _ in 0..3 {
             (0..19).for_each(|number| assert!(read(&mut cache, number, 50) <= 50));
         }
-        let kept = (0..19).filter(|number| read(&mut cache, *number, 50) == 50).count();
-        assert_eq!(kept, 19, "950 of 1,000 blocks");
+        let cached = (0..19).filter(|number| read(&mut cache, *number, 50) == 50).count();
+        assert_eq!(cached, 19, "950 of 1,000 blocks");
         for _ in 0..3 {
             (0..21).for_each(|number| assert!(read(&mut cache, number, 50) <= 50));
         }

@@ -21,7 +21,7 @@ pub struct LearningRates {
     pub sized: bool,
 }
 
-/// Learns [`Rates`]. Everything is a sum in which older things count less.
+/// Learns `Rates`. Everything is a sum in which older things count less.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Learner {
     /// Weight, tokens, seconds, and their products.

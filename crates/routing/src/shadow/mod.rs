@@ -5,7 +5,7 @@
 //! request is given to each of these fleets, and each says how long the first token would have
 //! taken. The *regret* of not having used a policy is what the live policy's paper fleet says less
 //! what that policy's says, request by request. Both are predictions of the same model, so that most
-//! of its errors cancel; and [`Report::error`] says how far the live one's are from what was
+//! of its errors cancel; and `Report::error` says how far the live one's are from what was
 //! measured, so that the reader knows what the report is worth.
 //!
 //! What the paper engines are like is learned from the real ones (`learner`): from the times at which
@@ -23,7 +23,7 @@
 //! 59 MiB at most. Caches take only what the engines have: 16 engines with 2.8 million tokens each are
 //! 14 MiB.
 //!
-//! It knows no clock: time comes with each call. Start at [`Trial`].
+//! It knows no clock: time comes with each call. Start at `Trial`.
 
 mod batches;
 mod cache;

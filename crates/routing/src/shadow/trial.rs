@@ -31,7 +31,7 @@ pub struct ShadowTrial {
 const ERRORS: usize = 1_024;
 
 /// Arrivals between two looks at what was learned.
-const LOOK: u64 = 32;
+const LEARN_EVERY: u64 = 32;
 
 impl ShadowTrial {
     /// The live policy beside others; each counts once. Prompts come in blocks of so many tokens.
@@ -67,7 +67,7 @@ impl ShadowTrial {
     pub fn arrive(&mut self, at: Duration, number: u64, arrival: &ShadowArrival<'_>, engine: u64) {
         self.pass(at);
         self.arrivals += 1;
-        if self.arrivals.is_multiple_of(LOOK) {
+        if self.arrivals.is_multiple_of(LEARN_EVERY) {
             self.learn();
         }
         let mut predicted = [None; POLICIES];

@@ -58,7 +58,7 @@ pub struct Picked {
 /// The choice of one gateway.
 pub trait Router {
     /// The engine for a request among those in `sight`, which is never empty.
-    fn choose(&mut self, asked: &PrefixRequest<'_>, sight: &[AffinityView]) -> Picked;
+    fn choose(&mut self, request: &PrefixRequest<'_>, sight: &[AffinityView]) -> Picked;
 
     /// What became of a request that it sent. These come in the order of time.
     fn happened(&mut self, happened: &Happened) {

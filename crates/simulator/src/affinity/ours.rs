@@ -14,7 +14,7 @@ pub enum Others {
     /// What engines report: how many requests wait.
     Reported,
     /// What gateways tell each other as often as engines report: tokens that are still to be read.
-    Told,
+    Shared,
 }
 
 /// One gateway with a real choice.
@@ -77,10 +77,10 @@ impl Ours {
     }
 
     /// The blocks of the real gateway are shorter than those of the trace.
-    fn read_prefixes(&mut self, asked: &PrefixRequest<'_>) {
-        let parts = u64::from((asked.block_tokens / BLOCK).max(1));
-        let full = (asked.prompt / BLOCK) as usize;
-        let names = asked.blocks.iter().flat_map(|name| (0..parts).map(move |part| (name, part)));
+    fn read_prefixes(&mut self, request: &PrefixRequest<'_>) {
+        let parts = u64::from((request.block_tokens / BLOCK).max(1));
+        let full = (request.prompt / BLOCK) as usize;
+        let names = request.blocks.iter().flat_map(|name| (0..parts).map(move |part| (name, part)));
         let mut chain = 0_u64;
         let prefixes = names.map(|(name, part)| {
             // An odd multiplier and a turn: enough to tell chains of small numbers apart.
@@ -94,17 +94,17 @@ impl Ours {
 }
 
 impl Router for Ours {
-    fn choose(&mut self, asked: &PrefixRequest<'_>, sight: &[AffinityView]) -> Picked {
-        self.read_prefixes(asked);
-        self.usual += (f64::from(asked.prompt) - self.usual) / PATIENCE;
-        let hears = self.under_way.is_some();
-        let forgot = |place: usize| sight[place].forgot.filter(|_| hears);
+    fn choose(&mut self, request: &PrefixRequest<'_>, sight: &[AffinityView]) -> Picked {
+        self.read_prefixes(request);
+        self.usual += (f64::from(request.prompt) - self.usual) / PATIENCE;
+        let follows = self.under_way.is_some();
+        let forgot = |place: usize| sight[place].forgot.filter(|_| follows);
         let ask = RoutingRequest {
             prefixes: &self.prefixes,
             block_tokens: BLOCK,
             past: self.seen.past_at(&self.prefixes, &self.ring, forgot),
-            prompt: Tokens::new(asked.prompt.into()),
-            key: asked.number,
+            prompt: Tokens::new(request.prompt.into()),
+            key: request.number,
         };
         let (others, usual) = (self.others, self.usual);
         let endpoint = |place: usize| view(place, &sight[place], others, usual);
@@ -112,12 +112,12 @@ impl Router for Ours {
         let (policy, turn) = (self.policy, self.turn);
         let choice = policy.choose(&self.ring, endpoint, &ask, &self.weights, || turn);
         let Some(choice) = choice else {
-            return Picked { engine: 0, to_read: asked.prompt };
+            return Picked { engine: 0, to_read: request.prompt };
         };
         let key = name(choice.endpoint as u64);
-        self.seen.sent_at(&self.prefixes, key, moment(asked.at));
+        self.seen.sent_at(&self.prefixes, key, moment(request.at));
         if let Some(under_way) = &mut self.under_way {
-            under_way.insert(asked.number, (self.prefixes.clone(), key));
+            under_way.insert(request.number, (self.prefixes.clone(), key));
         }
         Picked { engine: choice.endpoint, to_read: choice.to_read.get() as u32 }
     }
@@ -139,7 +139,7 @@ fn view(place: usize, engine: &AffinityView, others: Others, usual: f64) -> Endp
             let waiting = engine.report.waiting.saturating_sub(engine.unread_then);
             (f64::from(waiting) * usual) as u64
         }
-        Others::Told => engine.report.unread_tokens - engine.unread_tokens_then,
+        Others::Shared => engine.report.unread_tokens - engine.unread_tokens_then,
     };
     Endpoint {
         key: name(place as u64),

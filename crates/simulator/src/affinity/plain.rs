@@ -29,22 +29,22 @@ impl Random {
 }
 
 impl Router for RoundRobin {
-    fn choose(&mut self, asked: &PrefixRequest<'_>, sight: &[AffinityView]) -> Picked {
+    fn choose(&mut self, request: &PrefixRequest<'_>, sight: &[AffinityView]) -> Picked {
         self.turn += 1;
         let engine = round_robin(sight.len(), |_| true, self.turn).unwrap_or(0);
-        Picked { engine, to_read: asked.prompt }
+        Picked { engine, to_read: request.prompt }
     }
 }
 
 impl Router for Random {
-    fn choose(&mut self, asked: &PrefixRequest<'_>, sight: &[AffinityView]) -> Picked {
-        Picked { engine: self.chance.random_range(0..sight.len()), to_read: asked.prompt }
+    fn choose(&mut self, request: &PrefixRequest<'_>, sight: &[AffinityView]) -> Picked {
+        Picked { engine: self.chance.random_range(0..sight.len()), to_read: request.prompt }
     }
 }
 
 impl Router for LeastLoad {
-    fn choose(&mut self, asked: &PrefixRequest<'_>, sight: &[AffinityView]) -> Picked {
-        Picked { engine: least_in_flight(sight), to_read: asked.prompt }
+    fn choose(&mut self, request: &PrefixRequest<'_>, sight: &[AffinityView]) -> Picked {
+        Picked { engine: least_in_flight(sight), to_read: request.prompt }
     }
 }
 

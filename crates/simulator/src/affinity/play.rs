@@ -35,7 +35,7 @@ pub struct AffinityOutcome {
     /// Share of all prompt tokens that were in the chosen engine's cache.
     pub hit_share: f64,
     /// Share of the prompt tokens that were hoped to be there which were.
-    pub hopes_kept: f64,
+    pub hopes_met: f64,
     /// Tokens computed (prompt and answer) by the busiest engine over the mean of all.
     pub max_over_mean: f64,
     /// The same in windows of a minute: the 95th percentile over windows.
@@ -60,7 +60,7 @@ pub fn play<R: Router>(setup: &AffinitySetup<'_>, routers: &mut [R]) -> Affinity
         let at = setup.trace.requests[number].at / setup.faster;
         while next_report <= at {
             world.advance(next_report);
-            world.tell(routers);
+            world.deliver(routers);
             world.report(next_report);
             next_report += setup.report_every;
             if next_report >= next_minute {
@@ -69,14 +69,14 @@ pub fn play<R: Router>(setup: &AffinitySetup<'_>, routers: &mut [R]) -> Affinity
             }
         }
         world.advance(at);
-        world.tell(routers);
+        world.deliver(routers);
         let gateway = pick(&mut spread, routers.len());
-        let asked = world.asked(number, at);
-        let picked = routers[gateway].choose(&asked, &world.sights[gateway]);
+        let request = world.request(number, at);
+        let picked = routers[gateway].choose(&request, &world.sights[gateway]);
         world.send(number, at, Place { gateway, picked });
     }
     world.advance(Seconds(f64::MAX));
-    world.tell(routers);
+    world.deliver(routers);
     world.outcome()
 }
 
@@ -108,7 +108,7 @@ struct World<'a> {
     minutes: Vec<f64>,
     refused: u64,
     /// Reports, and the requests that they told of, running and waiting.
-    told: [u64; 3],
+    reported: [u64; 3],
 }
 
 impl<'a> World<'a> {
@@ -127,11 +127,11 @@ impl<'a> World<'a> {
             before: vec![0; setup.engines],
             minutes: Vec::new(),
             refused: 0,
-            told: [0; 3],
+            reported: [0; 3],
         }
     }
 
-    fn asked(&self, number: usize, at: Seconds) -> PrefixRequest<'a> {
+    fn request(&self, number: usize, at: Seconds) -> PrefixRequest<'a> {
         let trace = self.setup.trace;
         let request = &trace.requests[number];
         PrefixRequest {
@@ -171,7 +171,7 @@ impl<'a> World<'a> {
 
     fn note(&mut self, event: &Event) {
         let number = event.id as usize;
-        let PrefixRequest { prompt, output, .. } = self.asked(number, event.at);
+        let PrefixRequest { prompt, output, .. } = self.request(number, event.at);
         let Place { gateway, picked: Picked { engine, to_read } } = self.places[number];
         let sight = &mut self.sights[gateway][engine];
         match event.what {
@@ -194,7 +194,7 @@ impl<'a> World<'a> {
         }
     }
 
-    fn tell<R: Router>(&mut self, routers: &mut [R]) {
+    fn deliver<R: Router>(&mut self, routers: &mut [R]) {
         // Engines advance one after the other.
         self.happened.sort_by(|(_, a), (_, b)| a.at.get().total_cmp(&b.at.get()));
         for (gateway, happened) in self.happened.drain(..) {
@@ -211,8 +211,8 @@ impl<'a> World<'a> {
                 used_share: load.used_share,
                 unread_tokens: self.sights.iter().map(|seen| seen[engine].unread_tokens).sum(),
             };
-            let told = [1, u64::from(load.running), u64::from(load.waiting)];
-            for (sum, one) in self.told.iter_mut().zip(told) {
+            let reported = [1, u64::from(load.running), u64::from(load.waiting)];
+            for (sum, one) in self.reported.iter_mut().zip(reported) {
                 *sum += one;
             }
             for gateway in &mut self.sights {
@@ -224,7 +224,7 @@ impl<'a> World<'a> {
     fn send(&mut self, number: usize, at: Seconds, place: Place) {
         let Place { gateway, picked: Picked { engine, to_read } } = place;
         let PrefixRequest { prompt, output, blocks: names, block_tokens: name_tokens, .. } =
-            self.asked(number, at);
+            self.request(number, at);
         let arrival = Arrival { at, prompt, output, names, name_tokens };
         if self.engines[engine].submit(number as u64, &arrival).is_err() {
             self.refused += 1;
@@ -248,10 +248,10 @@ impl<'a> World<'a> {
             (prompts + u64::from(request.prompt), hits + u64::from(hit))
         });
         let hopes = requests.iter().zip(&self.places).zip(&self.hits);
-        let (hoped, kept) = hopes.fold((0_u64, 0_u64), |(hoped, kept), ((request, place), hit)| {
+        let (hoped, met) = hopes.fold((0_u64, 0_u64), |(hoped, met), ((request, place), hit)| {
             let hope = request.prompt - place.picked.to_read.min(request.prompt);
             let hope = if hit.is_some() { hope } else { 0 };
-            (hoped + u64::from(hope), kept + u64::from(hope.min(hit.unwrap_or(0))))
+            (hoped + u64::from(hope), met + u64::from(hope.min(hit.unwrap_or(0))))
         });
         let waits = requests.iter().zip(&self.first);
         let mut waits: Vec<f64> = waits
@@ -263,7 +263,7 @@ impl<'a> World<'a> {
         let work: Vec<u64> = self.engines.iter().map(work).collect();
         AffinityOutcome {
             hit_share: hits as f64 / prompts.max(1) as f64,
-            hopes_kept: kept as f64 / hoped.max(1) as f64,
+            hopes_met: met as f64 / hoped.max(1) as f64,
             max_over_mean: max_over_mean(&work),
             max_over_mean_minute_p95: at(&self.minutes, 0.95),
             ttft: [
@@ -271,7 +271,7 @@ impl<'a> World<'a> {
                 at(&waits, 0.95),
                 waits.iter().sum::<f64>() / waits.len().max(1) as f64,
             ],
-            inside: [1, 2].map(|of| self.told[of] as f64 / self.told[0].max(1) as f64),
+            inside: [1, 2].map(|of| self.reported[of] as f64 / self.reported[0].max(1) as f64),
             preemptions: self.engines.iter().map(|engine| engine.tally().preemptions).sum(),
             refused: self.refused,
         }

@@ -14,7 +14,7 @@ pub struct Shadowed {
     ours: Ours,
     trial: ShadowTrial,
     /// When engines' reports were last handed on.
-    told: f64,
+    reported_at: f64,
 }
 
 /// Engines report as often.
@@ -27,7 +27,7 @@ impl Shadowed {
         let mut trial = ShadowTrial::new(live, others, BLOCK);
         let listed = |engine| Listed { key: name(engine), open: true };
         trial.list(&(0..engines as u64).map(listed).collect::<Vec<_>>());
-        Self { ours, trial, told: 0.0 }
+        Self { ours, trial, reported_at: 0.0 }
     }
 
     /// Which policy would have been better.
@@ -37,24 +37,24 @@ impl Shadowed {
 }
 
 impl Router for Shadowed {
-    fn choose(&mut self, asked: &PrefixRequest<'_>, sight: &[AffinityView]) -> Picked {
-        if asked.at.get() >= self.told + REPORTS {
-            self.told = asked.at.get();
+    fn choose(&mut self, request: &PrefixRequest<'_>, sight: &[AffinityView]) -> Picked {
+        if request.at.get() >= self.reported_at + REPORTS {
+            self.reported_at = request.at.get();
             for (engine, seen) in sight.iter().enumerate() {
                 let used = (seen.report.used_share * 1e3).round() as u32;
                 self.trial.report(name(engine as u64), used);
             }
         }
-        let picked = self.ours.choose(asked, sight);
+        let picked = self.ours.choose(request, sight);
         let arrival = ShadowArrival {
             prefixes: &self.ours.prefixes,
             block_tokens: BLOCK,
-            prompt: Tokens::new(asked.prompt.into()),
-            output: Tokens::new(asked.output.into()),
-            key: asked.number,
+            prompt: Tokens::new(request.prompt.into()),
+            output: Tokens::new(request.output.into()),
+            key: request.number,
         };
         let engine = name(picked.engine as u64);
-        self.trial.arrive(duration(asked.at), asked.number, &arrival, engine);
+        self.trial.arrive(duration(request.at), request.number, &arrival, engine);
         picked
     }
 

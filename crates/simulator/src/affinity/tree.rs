@@ -23,20 +23,20 @@ const APART: u32 = 64;
 const APART_TIMES: f64 = 1.5;
 
 impl Router for CacheAware {
-    fn choose(&mut self, asked: &PrefixRequest<'_>, sight: &[AffinityView]) -> Picked {
+    fn choose(&mut self, request: &PrefixRequest<'_>, sight: &[AffinityView]) -> Picked {
         let counts = || sight.iter().map(|engine| engine.in_flight);
         let (most, least) = (counts().max().unwrap_or(0), counts().min().unwrap_or(0));
         let apart = most - least > APART && f64::from(most) > APART_TIMES * f64::from(least);
-        let matched = asked.blocks.iter().map_while(|block| self.last.get(block));
+        let matched = request.blocks.iter().map_while(|block| self.last.get(block));
         let (blocks, engine) =
             matched.enumerate().last().map_or((0, 0), |(place, engine)| (place + 1, *engine));
-        let tokens = blocks as f64 * f64::from(asked.block_tokens);
-        let chosen = if !apart && tokens / f64::from(asked.prompt.max(1)) > MATCH {
+        let tokens = blocks as f64 * f64::from(request.block_tokens);
+        let chosen = if !apart && tokens / f64::from(request.prompt.max(1)) > MATCH {
             engine
         } else {
             least_in_flight(sight)
         };
-        self.last.extend(asked.blocks.iter().map(|block| (*block, chosen)));
-        Picked { engine: chosen, to_read: asked.prompt }
+        self.last.extend(request.blocks.iter().map(|block| (*block, chosen)));
+        Picked { engine: chosen, to_read: request.prompt }
     }
 }

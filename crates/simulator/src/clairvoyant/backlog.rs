@@ -35,7 +35,7 @@ pub fn best(load: &SizedLoad<'_>, patience: Patience, price_of_a_miss: f64) -> C
         let queue = Queue {
             arrivals,
             served: patience.buckets,
-            kept: (patience.slack.get() / load.step.get() * f64::from(patience.buckets)) as u32,
+            retained: (patience.slack.get() / load.step.get() * f64::from(patience.buckets)) as u32,
         };
         let money = Money {
             step: load.step.get(),
@@ -67,7 +67,7 @@ struct Queue<'a> {
     /// Per replica and step.
     served: u32,
     /// Backlog that one replica clears in time.
-    kept: u32,
+    retained: u32,
 }
 
 struct Money {
@@ -79,10 +79,10 @@ struct Money {
 impl Queue<'_> {
     /// Backlog after a step, and what was missed in it.
     fn serve(&self, step: usize, replicas: u32, backlog: u32) -> (u32, u32) {
-        let kept = backlog.min(self.kept * replicas);
-        let left = (kept + self.arrivals[step]).saturating_sub(self.served * replicas);
-        let after = left.min(self.kept * replicas);
-        (after, backlog - kept + left - after)
+        let retained = backlog.min(self.retained * replicas);
+        let left = (retained + self.arrivals[step]).saturating_sub(self.served * replicas);
+        let after = left.min(self.retained * replicas);
+        (after, backlog - retained + left - after)
     }
 
     fn missed(&self, plan: &[u32]) -> u64 {
@@ -104,9 +104,9 @@ fn search(queue: &Queue<'_>, money: &Money, initial: u32, floor: u32) -> Vec<u32
     // A backlog grows only while there are fewer replicas than the peak needs, and is then no more
     // than those clear in time. Nothing is gained by more than serve it and a peak in one step.
     let peak = most_arrive.div_ceil(queue.served);
-    let of_use = (queue.kept * peak + most_arrive).div_ceil(queue.served);
+    let of_use = (queue.retained * peak + most_arrive).div_ceil(queue.served);
     let sizes = floor.max(of_use) as usize + 1;
-    let depth = (queue.kept * peak) as usize + 1;
+    let depth = (queue.retained * peak) as usize + 1;
     let cell = |size: usize, backlog: usize| size * depth + backlog;
     let mut cost = vec![NEVER; sizes * depth];
     for size in 0..sizes {
@@ -205,7 +205,7 @@ mod tests {
     use proptest::prelude::*;
 
     /// Least cost over every plan with fewer than `base` replicas.
-    fn brute(load: &SizedLoad<'_>, base: u32, kept_per_replica: f64, price: f64) -> f64 {
+    fn brute(load: &SizedLoad<'_>, base: u32, retained_per_replica: f64, price: f64) -> f64 {
         let steps = load.requests.len();
         let mut least = f64::INFINITY;
         'plans: for code in 0..base.pow(steps as u32) {
@@ -215,7 +215,7 @@ mod tests {
                 if now < load.floor {
                     continue 'plans;
                 }
-                let room = kept_per_replica * f64::from(now);
+                let room = retained_per_replica * f64::from(now);
                 let waits = backlog.min(room);
                 let served = load.served_per_step * f64::from(now);
                 let left = (waits + load.requests[t] - served).max(0.0);

@@ -28,11 +28,11 @@ pub struct LayerRequest<'a> {
 pub fn cheapest(ask: &LayerRequest<'_>) -> ClairvoyantPlan {
     let stretches = stretches(ask.need.len(), ask.masked);
     let mut replicas = vec![0; ask.need.len()];
-    let mut kept = Vec::new();
+    let mut bridges = Vec::new();
     for stretch in &stretches {
         let need = &ask.need[stretch.steps.clone()];
         let plan = &mut replicas[stretch.steps.clone()];
-        fill(ask, need, stretch.initial(ask.initial), &mut kept, plan);
+        fill(ask, need, stretch.initial(ask.initial), &mut bridges, plan);
     }
     let (replica_seconds, starts) =
         paid(&replicas, &stretches, ask.step.get(), ask.cold_start.get(), ask.initial);
@@ -46,10 +46,16 @@ struct Idle {
     since: usize,
 }
 
-fn fill(ask: &LayerRequest<'_>, need: &[u32], initial: u32, kept: &mut Vec<i64>, plan: &mut [u32]) {
+fn fill(
+    ask: &LayerRequest<'_>,
+    need: &[u32],
+    initial: u32,
+    bridges: &mut Vec<i64>,
+    plan: &mut [u32],
+) {
     // Changes in how many layers are on though nothing needs them.
-    kept.clear();
-    kept.resize(need.len() + 1, 0);
+    bridges.clear();
+    bridges.resize(need.len() + 1, 0);
     // Lowest layers last: those went off last and are the first to be needed again.
     let mut idle = vec![Idle { top: initial, since: 0 }];
     let mut on = 0;
@@ -63,8 +69,8 @@ fn fill(ask: &LayerRequest<'_>, need: &[u32], initial: u32, kept: &mut Vec<i64>,
             let upto = lowest.top.min(need);
             if ask.step.get() * (step - lowest.since) as f64 <= ask.cold_start.get() {
                 let bridged = i64::from(upto.saturating_sub(on));
-                kept[lowest.since] += bridged;
-                kept[step] -= bridged;
+                bridges[lowest.since] += bridged;
+                bridges[step] -= bridged;
             }
             on = on.max(upto);
             if lowest.top <= need {
@@ -75,7 +81,7 @@ fn fill(ask: &LayerRequest<'_>, need: &[u32], initial: u32, kept: &mut Vec<i64>,
     }
     let mut extra = 0;
     for (step, n) in plan.iter_mut().enumerate() {
-        extra += kept[step];
+        extra += bridges[step];
         *n = need[step].max(ask.floor) + u32::try_from(extra).expect("layers end after they begin");
     }
 }

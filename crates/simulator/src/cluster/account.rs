@@ -176,6 +176,9 @@ impl World<'_> {
             models,
             gpu_seconds: self.nodes.iter().map(node).sum(),
             lent_gpu_seconds: 0.0,
+            idle_gpu_seconds: 0.0,
+            trained_gpu_seconds: 0.0,
+            take_backs: 0,
             scored: to - from,
         };
         let (log, broken) = (self.log, self.broken);
@@ -286,9 +289,9 @@ fn missed(setup: &ModelSetup, request: &Request, answer: &AnsweredBy, end: Secon
         }
         // A client that leaves before anything was due did not leave because of us.
         AnsweredBy::HungUp => {
-            let asked = &setup.trace.requests[request.place];
+            let traced = &setup.trace.requests[request.place];
             let waited = request.first_token.map(|first| first - request.at);
-            late(waited.or(asked.patience).unwrap_or(end - request.at))
+            late(waited.or(traced.patience).unwrap_or(end - request.at))
         }
     }
 }

@@ -66,11 +66,11 @@ pub enum Fault {
         by: f64,
     },
     /// What policies are told that a replica can do is wrong.
-    ToldCapacity {
+    StatedCapacity {
         /// When.
         during: Range<Seconds>,
         /// What they are told.
-        told: StatedCapacity,
+        stated: StatedCapacity,
     },
     /// Engines compute so many times as fast as they were built to: a card that is throttled, a neighbour.
     EngineSlows {
@@ -120,7 +120,7 @@ impl Fault {
             | Self::StaleMetrics { during }
             | Self::MissingMetrics { during }
             | Self::NotANumber { during }
-            | Self::ToldCapacity { during, .. }
+            | Self::StatedCapacity { during, .. }
             | Self::EngineSlows { during, .. }
             | Self::NoGateway { during } => during.clone(),
             Self::Reclaim { at, notice, .. } => *at..*at + *notice,

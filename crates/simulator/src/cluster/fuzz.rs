@@ -148,8 +148,8 @@ fn deciders_fault(dice: &mut Dice, length: Seconds) -> Fault {
     let during = dice.during(length);
     let factor = dice.between(0.2, 4.0);
     match dice.whole(0, 4) {
-        0 => Fault::ToldCapacity { during, told: StatedCapacity::Times(factor) },
-        1 => Fault::ToldCapacity { during, told: StatedCapacity::Nothing },
+        0 => Fault::StatedCapacity { during, stated: StatedCapacity::Times(factor) },
+        1 => Fault::StatedCapacity { during, stated: StatedCapacity::Nothing },
         2 => {
             let replicas = dice.happens(0.5).then(|| dice.whole(1, 2));
             Fault::EngineSlows { during, factor, replicas }

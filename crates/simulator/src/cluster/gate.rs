@@ -70,7 +70,7 @@ impl Gate {
 
 impl World<'_> {
     /// Takes in what engines tell of themselves, and hands on what they then have room for.
-    pub(super) fn hear_engines(&mut self) {
+    pub(super) fn read_engine_loads(&mut self) {
         for place in 0..self.present.len() {
             let replica = self.present[place];
             if self.replicas[replica].inside.is_empty() {

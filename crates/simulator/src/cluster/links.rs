@@ -22,17 +22,17 @@ const ANSWER_TOKEN_BYTES: u64 = 180;
 
 impl World<'_> {
     /// What the network has in store for a request.
-    pub(super) fn felt(&self, request: usize, asked: &traffic::Request) -> Felt {
+    pub(super) fn felt(&self, request: usize, traced: &traffic::Request) -> Felt {
         let script = self.setup.faults.iter().find_map(|fault| match fault {
             Fault::Network { script } => Some(script),
             _ => None,
         });
         let Some(script) = script else { return Felt::NOTHING };
         let shape = NetworkShape {
-            request_bytes: REQUEST_HEAD_BYTES + PROMPT_TOKEN_BYTES * u64::from(asked.prompt),
+            request_bytes: REQUEST_HEAD_BYTES + PROMPT_TOKEN_BYTES * u64::from(traced.prompt),
             head_bytes: ANSWER_HEAD_BYTES,
             token_bytes: ANSWER_TOKEN_BYTES,
-            tokens: u64::from(asked.output.max(1)),
+            tokens: u64::from(traced.output.max(1)),
         };
         script.fate(request as u64, self.now).of_request(&shape)
     }
@@ -42,8 +42,8 @@ impl World<'_> {
         let model = self.requests[request].model;
         match self.requests[request].felt {
             Felt::Refused => self.end_request(request, AnsweredBy::Refused),
-            Felt::Unheard { broken: true } => self.end_request(request, AnsweredBy::Killed),
-            Felt::Unheard { broken: false } => self.wait_in_vain(request),
+            Felt::NotReceived { broken: true } => self.end_request(request, AnsweredBy::Killed),
+            Felt::NotReceived { broken: false } => self.wait_in_vain(request),
             Felt::Answered { request_late, .. } if request_late > Seconds::ZERO => {
                 self.requests[request].stage = Stage::Crossing;
                 self.models[model].crossing += 1;

@@ -26,7 +26,7 @@ pub(super) struct Pipeline {
     /// The last that can be read.
     readable: Option<Scrape>,
     /// What the gateway of each model told last, where it tells by itself.
-    told: Vec<Option<GatewayReading>>,
+    reported: Vec<Option<GatewayReading>>,
     /// The part of prompt tokens that gateways think no cache has, where they say so.
     uncached: Option<f64>,
 }
@@ -146,14 +146,14 @@ impl Pipeline {
             past: VecDeque::new(),
             under_way: VecDeque::new(),
             readable: None,
-            told: vec![None; models],
+            reported: vec![None; models],
             uncached,
         }
     }
 
     /// What the gateway of a model told last.
-    pub(super) fn told(&self, model: usize) -> Option<&GatewayReading> {
-        self.told[model].as_ref()
+    pub(super) fn reported(&self, model: usize) -> Option<&GatewayReading> {
+        self.reported[model].as_ref()
     }
 
     pub(super) fn arrived(&mut self, model: usize, request: &Request, at: (Timestamp, Timestamp)) {
@@ -263,7 +263,7 @@ impl World<'_> {
                 self.setup.start,
                 counted.counts.of_gateway(self.setup.habits.uncached),
             );
-            self.pipeline.told[model] = known.then(|| self.own_reading(model));
+            self.pipeline.reported[model] = known.then(|| self.own_reading(model));
         }
     }
 

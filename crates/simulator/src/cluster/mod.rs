@@ -6,7 +6,7 @@
 //! Rules are checked after every event.
 //!
 //! It does not know how an engine computes (that is [`ReplicaEngine`]), nor how a policy decides,
-//! and a policy sees of it only what [`crate::policy::Sight`] shows.
+//! and a policy sees of it only what `crate::policy::Sight` shows.
 //!
 //! Start at `setup.rs`, then here, where the state and the loop are. One file per subject, each with its part of `World`:
 //! `nodes` (accelerators and where they come from), `replicas` (their lives), `requests` (from
@@ -202,8 +202,8 @@ impl<'a> World<'a> {
                 self.queue.plan(*at, Event::StockChanges { pool });
             }
         }
-        for (model, wanted) in setup.models.iter().enumerate() {
-            for (variant, details) in wanted.variants.iter().enumerate() {
+        for (model, served) in setup.models.iter().enumerate() {
+            for (variant, details) in served.variants.iter().enumerate() {
                 (0..details.initial).for_each(|_| self.begin_ready(model, variant));
             }
             self.plan_arrival(model);
@@ -215,8 +215,8 @@ impl<'a> World<'a> {
         }
         self.queue.plan(setup.habits.first_scrape, Event::Scrape);
         // Who is asked once an hour does not wait an hour for the first time.
-        self.queue.plan(interval.min(setup.habits.first_look), Event::Tick);
-        if setup.habits.gateways_tell.is_some() {
+        self.queue.plan(interval.min(setup.habits.first_tick), Event::Tick);
+        if setup.habits.report_every.is_some() {
             self.queue.plan(Seconds::ZERO, Event::Report);
         }
         if setup.habits.keeps_back {
@@ -250,12 +250,12 @@ impl<'a> World<'a> {
                 self.again(self.setup.metrics.every, Event::Scrape);
             }
             Event::Load => {
-                self.hear_engines();
+                self.read_engine_loads();
                 self.again(EVERY, Event::Load);
             }
             Event::Report => {
                 self.report();
-                self.again(self.setup.habits.gateways_tell.unwrap_or(EVERY), Event::Report);
+                self.again(self.setup.habits.report_every.unwrap_or(EVERY), Event::Report);
             }
             Event::Tick => {
                 self.tick(policy);
@@ -287,7 +287,7 @@ impl<'a> World<'a> {
                 self.decides_since = self.now;
             }
             Fault::StockOut { .. }
-            | Fault::ToldCapacity { .. }
+            | Fault::StatedCapacity { .. }
             | Fault::NoGateway { .. }
             | Fault::BadStarts { .. }
             | Fault::StaleMetrics { .. }

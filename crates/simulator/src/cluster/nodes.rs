@@ -83,11 +83,11 @@ impl World<'_> {
         let mut open: Vec<usize> =
             (0..self.nodes.len()).filter(|n| fits(&self.nodes[*n])).collect();
         open.sort_by_key(|node| (self.nodes[*node].free(), *node));
-        let wanted = gpus.div_ceil(per_node) as usize;
-        if open.len() < wanted {
+        let needed = gpus.div_ceil(per_node) as usize;
+        if open.len() < needed {
             return false;
         }
-        open.truncate(wanted);
+        open.truncate(needed);
         let (model, variant) = (self.replicas[replica].model, self.replicas[replica].variant);
         let has_image = open.iter().all(|n| self.nodes[*n].images.contains(&(model, variant)));
         for node in &open {
@@ -219,7 +219,7 @@ impl World<'_> {
         for node in self.pick_nodes(pool, count, spot) {
             self.nodes[node].leaving = true;
             for replica in self.on_node(node) {
-                self.tell_to_end(replica, notice);
+                self.terminate(replica, notice);
             }
             self.queue.plan(self.now + notice, Event::NodeGoes { node });
         }

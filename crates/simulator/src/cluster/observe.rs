@@ -82,12 +82,12 @@ impl World<'_> {
             let name = setup.variants[variant].name.clone();
             (name, self.read_variant(model, variant, now, scrape))
         });
-        let heard = !self.suffers(|fault| matches!(fault, Fault::NoGateway { .. }));
-        let gateway = match self.setup.habits.gateways_tell {
-            Some(_) => self.pipeline.told(model).cloned(),
+        let is_reachable = !self.suffers(|fault| matches!(fault, Fault::NoGateway { .. }));
+        let gateway = match self.setup.habits.report_every {
+            Some(_) => self.pipeline.reported(model).cloned(),
             None => scrape.and_then(|scrape| scrape.gateways[model].clone()),
         };
-        let gateway = gateway.filter(|_| heard);
+        let gateway = gateway.filter(|_| is_reachable);
         ModelReading {
             mode: Mode::Act,
             pinned: None,
@@ -129,14 +129,14 @@ impl World<'_> {
             };
             Some((replica.id.clone(), took.to_micros()))
         });
-        let (stated, paces) = self.told(model, variant);
+        let (stated, paces) = self.stated(model, variant);
         VariantReading {
             pool: self.setup.pools[setup.pool].id.clone(),
             gpus_per_replica: Gpus::new(setup.gpus_per_replica),
             stated,
             predicted: setup.predicted.clone().filter(|_| self.setup.habits.predicts),
             paces,
-            cold_start: self.told_start(setup),
+            cold_start: self.stated_start(setup),
             replicas: replicas.collect(),
             started: started.collect(),
             engines: self.read_engines(model, variant, scrape),
@@ -152,8 +152,8 @@ impl World<'_> {
         variant: usize,
         scrape: Option<&Scrape>,
     ) -> BTreeMap<ReplicaId, EngineReading> {
-        let heard = !self.suffers(|fault| matches!(fault, Fault::NoGateway { .. }));
-        if heard && !self.setup.habits.engines_beside {
+        let is_reachable = !self.suffers(|fault| matches!(fault, Fault::NoGateway { .. }));
+        if is_reachable && !self.setup.habits.engines_beside {
             return BTreeMap::new();
         }
         // What scrapes cannot find of gateways they cannot find of engines either.
@@ -229,6 +229,7 @@ impl World<'_> {
             shares: BTreeMap::new(),
             can_grow: setup.can_grow,
             supply: None,
+            take_back: None,
             limit: setup.limit,
             prices: setup.prices.clone(),
         }

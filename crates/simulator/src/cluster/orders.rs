@@ -19,8 +19,8 @@ impl World<'_> {
         let now = self.believed_now();
         let order = policy.decide(&PolicyView { now, snapshot: &snapshot, readings: &readings });
         match order {
-            ScaleOrder::Scale(wanted) => {
-                for (model, replicas) in wanted.iter().enumerate().take(self.models.len()) {
+            ScaleOrder::Scale(desired) => {
+                for (model, replicas) in desired.iter().enumerate().take(self.models.len()) {
                     self.scale(model, replicas.get());
                 }
                 self.note_decisions(&readings, None);
@@ -47,24 +47,24 @@ impl World<'_> {
     }
 
     /// Replicas of the first variant by number, as the `scale` subresource takes them.
-    fn scale(&mut self, model: usize, wanted: u32) {
+    fn scale(&mut self, model: usize, desired: u32) {
         if self.setup.models[model].variants.is_empty() {
             return;
         }
-        self.models[model].desired[0] = wanted;
+        self.models[model].desired[0] = desired;
         let purchase = self.setup.models[model].variants[0].purchase;
         let live = self.live(model, 0);
-        for _ in live..wanted {
+        for _ in live..desired {
             self.note_start(model);
             self.start(model, 0, purchase);
         }
-        if live > wanted {
+        if live > desired {
             self.note_down(model);
         }
-        for _ in wanted..live {
+        for _ in desired..live {
             let Some(replica) = self.victim(model) else { break };
             self.note_removal(model);
-            self.tell_to_end(replica, self.setup.grace);
+            self.terminate(replica, self.setup.grace);
         }
     }
 
@@ -190,7 +190,7 @@ impl World<'_> {
             let id = &self.replicas[replica].id;
             self.note_broken(format!("replica {id} is deleted with {inside} requests inside"));
         }
-        self.tell_to_end(replica, self.setup.grace);
+        self.terminate(replica, self.setup.grace);
     }
 
     fn note_start(&mut self, model: usize) {

@@ -156,7 +156,7 @@ impl World<'_> {
     }
 
     /// Tells its pod to end: no new requests, and what is not finished in time is killed.
-    pub(super) fn tell_to_end(&mut self, replica: usize, within: Seconds) {
+    pub(super) fn terminate(&mut self, replica: usize, within: Seconds) {
         let Replica { gone, served, .. } = self.replicas[replica];
         if gone.is_some() {
             return;

@@ -77,7 +77,7 @@ impl World<'_> {
         let place = self.models[model].next_arrival;
         self.models[model].next_arrival += 1;
         self.plan_arrival(model);
-        let asked = &self.setup.models[model].trace.requests[place];
+        let traced = &self.setup.models[model].trace.requests[place];
         let request = self.requests.len();
         self.requests.push(Request {
             model,
@@ -85,13 +85,13 @@ impl World<'_> {
             at: self.now,
             first_token: None,
             stage: Stage::Held,
-            felt: self.felt(request, asked),
+            felt: self.felt(request, traced),
             sent: None,
         });
         self.models[model].arrived += 1;
         let at = (self.setup.start, self.now.after(self.setup.start));
-        self.pipeline.arrived(model, asked, at);
-        if let Some(patience) = asked.patience {
+        self.pipeline.arrived(model, traced, at);
+        if let Some(patience) = traced.patience {
             self.queue.plan(self.now + patience, Event::HangUp { request });
         }
         if !self.meets_network(request) {
@@ -119,12 +119,12 @@ impl World<'_> {
                 return;
             }
             self.models[model].held.queue.pop_front();
-            let prompt = self.asked(request).prompt;
+            let prompt = self.traced(request).prompt;
             self.models[model].held.tokens -= u64::from(prompt);
         }
     }
 
-    fn asked(&self, request: usize) -> &crate::traffic::Request {
+    fn traced(&self, request: usize) -> &crate::traffic::Request {
         let Request { model, place, .. } = self.requests[request];
         &self.setup.models[model].trace.requests[place]
     }
@@ -134,9 +134,11 @@ impl World<'_> {
         let setup = self.setup;
         let Request { model, place, .. } = self.requests[request];
         let trace = &setup.models[model].trace;
-        let asked = &trace.requests[place];
-        let blocks =
-            trace.blocks.get(asked.blocks.start as usize..asked.blocks.end as usize).unwrap_or(&[]);
+        let traced = &trace.requests[place];
+        let blocks = trace
+            .blocks
+            .get(traced.blocks.start as usize..traced.blocks.end as usize)
+            .unwrap_or(&[]);
         self.list_endpoints(model);
         if !self.endpoints.iter().any(Endpoint::serves) {
             return false;
@@ -145,7 +147,7 @@ impl World<'_> {
             prefixes: blocks,
             block_tokens: trace.block_tokens,
             past: self.models[model].seen.past_of(blocks, self.endpoints.len()),
-            prompt: Tokens::new(asked.prompt.into()),
+            prompt: Tokens::new(traced.prompt.into()),
             key: request as u64,
         };
         let ring = Ring::new(self.endpoints.iter().map(|endpoint| endpoint.key));
@@ -154,8 +156,8 @@ impl World<'_> {
         let replica = self.endpoint_replicas[choice.endpoint];
         self.models[model].seen.sent(blocks, replica as u64);
         let work = EngineWork {
-            prompt: asked.prompt,
-            output: asked.output.max(1),
+            prompt: traced.prompt,
+            output: traced.output.max(1),
             blocks,
             block_tokens: trace.block_tokens,
         };
@@ -172,7 +174,7 @@ impl World<'_> {
         }
         let there = &mut self.replicas[replica];
         there.inside.push(request);
-        there.unread += u64::from(asked.prompt);
+        there.unread += u64::from(traced.prompt);
         there.gate.begin();
         self.requests[request].sent = Some((now, there.unread));
         self.requests[request].stage = Stage::In(replica);
@@ -246,8 +248,8 @@ impl World<'_> {
             return;
         }
         self.requests[request].first_token = Some(at);
-        let asked = self.asked(request);
-        let (prompt, held) = (u64::from(asked.prompt), tokens_held(asked));
+        let traced = self.traced(request);
+        let (prompt, held) = (u64::from(traced.prompt), tokens_held(traced));
         let there = &mut self.replicas[replica];
         there.unread = there.unread.saturating_sub(prompt);
         there.gate.read(self.requests[request].sent, at);
@@ -260,8 +262,8 @@ impl World<'_> {
 
     /// A request is no longer in its engine: finished at that time, or given up.
     fn left_engine(&mut self, request: usize, replica: usize, finished: Option<Seconds>) {
-        let asked = self.asked(request);
-        let (prompt, held, output) = (u64::from(asked.prompt), tokens_held(asked), asked.output);
+        let traced = self.traced(request);
+        let (prompt, held, output) = (u64::from(traced.prompt), tokens_held(traced), traced.output);
         let there = &mut self.replicas[replica];
         let Some(place) = there.inside.iter().position(|inside| *inside == request) else {
             self.note_broken(format!("request {request} ended in an engine that it is not in"));
@@ -345,7 +347,7 @@ impl World<'_> {
     }
 
     fn drop_held(&mut self, request: usize) {
-        let prompt = u64::from(self.asked(request).prompt);
+        let prompt = u64::from(self.traced(request).prompt);
         let held = &mut self.models[self.requests[request].model].held;
         let before = held.queue.len();
         held.queue.retain(|waiting| *waiting != request);
@@ -382,6 +384,6 @@ impl World<'_> {
 }
 
 /// What a request holds while it is answered: its prompt, and half of its answer on average.
-fn tokens_held(asked: &crate::traffic::Request) -> u64 {
-    u64::from(asked.prompt) + u64::from(asked.output) / 2
+fn tokens_held(traced: &crate::traffic::Request) -> u64 {
+    u64::from(traced.prompt) + u64::from(traced.output) / 2
 }

@@ -150,7 +150,7 @@ impl MetricsSetup {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Habits {
     /// Gateways tell what they count by themselves, this often; `None` where it is scraped like all else.
-    pub gateways_tell: Option<Seconds>,
+    pub report_every: Option<Seconds>,
     /// Engines are read beside gateways, and not only in their place.
     pub engines_beside: bool,
     /// What a replica can do is predicted from its parts and the requests that came; otherwise told.
@@ -164,7 +164,7 @@ pub struct Habits {
     /// The least time that a pod takes to end that has served.
     pub pre_stop: Seconds,
     /// When the policy is asked first, at the latest.
-    pub first_look: Seconds,
+    pub first_tick: Seconds,
     /// When engines are scraped first.
     pub first_scrape: Seconds,
 }
@@ -172,20 +172,20 @@ pub struct Habits {
 impl Habits {
     /// Everything is seen at once, and goes at once. The policy is asked first when a scrape or two can be read.
     pub const IDEAL: Self = Self {
-        gateways_tell: None,
+        report_every: None,
         engines_beside: false,
         predicts: false,
         keeps_back: false,
         histograms: false,
         uncached: None,
         pre_stop: Seconds::ZERO,
-        first_look: Seconds(10.0),
+        first_tick: Seconds(10.0),
         first_scrape: Seconds::ZERO,
     };
 
     /// As Flyball's operator and gateways do it, with Prometheus beside them: gateways tell every second.
     pub const FLYBALL: Self = Self {
-        gateways_tell: Some(Seconds(1.0)),
+        report_every: Some(Seconds(1.0)),
         engines_beside: true,
         predicts: true,
         keeps_back: true,

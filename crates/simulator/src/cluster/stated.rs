@@ -18,7 +18,7 @@ const COME_WITHIN: Seconds = Seconds(60.0);
 
 impl World<'_> {
     /// How long a start takes, as the owner of a variant says it or as somebody who knows its parts would.
-    pub(super) fn told_start(&self, variant: &VariantSetup) -> Option<Interval<Micros>> {
+    pub(super) fn stated_start(&self, variant: &VariantSetup) -> Option<Interval<Micros>> {
         if !self.setup.habits.predicts {
             return variant.cold_start.expected(&self.setup.pools[variant.pool].node_supply);
         }
@@ -31,31 +31,31 @@ impl World<'_> {
     /// Gateways that may be there and have not come to whoever decides.
     pub(super) fn silent_gateways(&self) -> u32 {
         let begins = self.now - self.decides_since < COME_WITHIN;
-        u32::from(self.setup.habits.gateways_tell.is_some() && begins)
+        u32::from(self.setup.habits.report_every.is_some() && begins)
     }
 
     /// What is told of a variant now.
-    pub(super) fn told(&self, model: usize, variant: usize) -> (Capacity, Option<Paces>) {
+    pub(super) fn stated(&self, model: usize, variant: usize) -> (Capacity, Option<Paces>) {
         let setup = &self.setup.models[model];
         let VariantSetup { capacity, paces, ref predicted, .. } = setup.variants[variant];
         // What can be predicted nobody states, but somebody who is wrong.
         let predicts = self.setup.habits.predicts && predicted.is_some();
-        let mut told = if predicts { (Capacity::UNKNOWN, None) } else { (capacity, paces) };
+        let mut stated_now = if predicts { (Capacity::UNKNOWN, None) } else { (capacity, paces) };
         for fault in &self.faults {
-            let Fault::ToldCapacity { told: wrong, .. } = &self.setup.faults[*fault] else {
+            let Fault::StatedCapacity { stated: wrong, .. } = &self.setup.faults[*fault] else {
                 continue;
             };
-            told = match wrong {
+            stated_now = match wrong {
                 StatedCapacity::Times(factor) if predicts => (stated(&capacity, *factor), None),
-                StatedCapacity::Times(factor) => times(told, *factor, &setup.objectives),
+                StatedCapacity::Times(factor) => times(stated_now, *factor, &setup.objectives),
                 StatedCapacity::Nothing => (Capacity::UNKNOWN, None),
                 StatedCapacity::Exactly(all) => {
                     let known = all.get(model).and_then(|variants| variants.get(variant));
-                    known.copied().unwrap_or(told)
+                    known.copied().unwrap_or(stated_now)
                 }
             };
         }
-        told
+        stated_now
     }
 }
 

@@ -42,7 +42,7 @@ impl ScalingPolicy for Script {
         self.readings.push((sight.now, sight.readings[0]));
         self.snapshots.push(sight.snapshot.clone());
         let due = self.steps.iter().rev().find(|(at, _)| *at <= sight.now.get());
-        ScaleOrder::Scale(vec![Replicas::new(due.map_or(1, |(_, wanted)| *wanted))])
+        ScaleOrder::Scale(vec![Replicas::new(due.map_or(1, |(_, desired)| *desired))])
     }
 }
 

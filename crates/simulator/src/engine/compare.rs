@@ -126,12 +126,12 @@ fn shared_names(list: u64, chance: &mut Chance) -> Vec<u64> {
     (0..400).map(|index| if index < alike { index } else { 1000 * (list + 1) + index }).collect()
 }
 
-/// Plays a scenario. `look` sees the engine after every moment.
+/// Plays a scenario. `inspect` sees the engine after every moment.
 pub fn play<S: StepTime>(
     scenario: &ComparedScenario,
     step: S,
     pace: Pace,
-    look: &mut impl FnMut(&SimulatedEngine<S>),
+    inspect: &mut impl FnMut(&SimulatedEngine<S>),
 ) -> (Vec<Event>, EngineTally) {
     let mut events = Vec::new();
     let mut engine = SimulatedEngine::new(scenario.settings, step, pace);
@@ -150,11 +150,11 @@ pub fn play<S: StepTime>(
             }
             ComparedMoment::Leaves { at, id } => engine.abort(id, at),
         }
-        look(&engine);
+        inspect(&engine);
     }
     while let Some(next) = engine.next_event() {
         engine.advance(next, &mut |event| events.push(event));
-        look(&engine);
+        inspect(&engine);
     }
     (events, engine.tally())
 }

@@ -54,17 +54,17 @@ impl Holding {
     }
 
     /// What is there of the first `limit` blocks.
-    pub(super) fn look(&self, pool: &Pool, prompt: u32, limit: u32, block_tokens: u32) -> Hit {
+    pub(super) fn look_up(&self, pool: &Pool, prompt: u32, limit: u32, block_tokens: u32) -> Hit {
         let mut hit = Hit::default();
         for (index, &key) in self.keys.iter().enumerate() {
             let end = self.end_of(index, prompt, block_tokens).min(limit);
-            let wanted = end.saturating_sub(hit.blocks);
-            let Some((_, present, free)) = pool.find(key).filter(|_| wanted > 0) else { break };
-            let there = wanted.min(present);
+            let needed = end.saturating_sub(hit.blocks);
+            let Some((_, present, free)) = pool.find(key).filter(|_| needed > 0) else { break };
+            let there = needed.min(present);
             hit.names += 1;
             hit.from_free += if free { there } else { 0 };
             hit.blocks += there;
-            if present < wanted {
+            if present < needed {
                 break;
             }
         }
@@ -80,7 +80,7 @@ impl Holding {
         hit
     }
 
-    /// Takes what `look` has found.
+    /// Takes what `look_up` has found.
     pub(super) fn take(&mut self, pool: &mut Pool, hit: Hit, block_tokens: u32) {
         self.groups.clear();
         for index in 0..hit.names as usize {

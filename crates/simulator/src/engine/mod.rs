@@ -5,11 +5,11 @@
 //! others; who arrived last gives its blocks back when they run out, and computes again. Blocks of
 //! prompts stay cached until somebody needs the room, the longest unused first.
 //!
-//! What it does not know: what a step costs (that is [`flyball_perf::serving::batch::Step`]), where
+//! What it does not know: what a step costs (that is `flyball_perf::serving::batch::Step`), where
 //! requests come from, and that there are other replicas. Token values do not exist; a prompt's
 //! beginning is known by the names of its blocks.
 //!
-//! Start at [`Engine`]: it keeps the time. [`Scheduler`] decides what is in a step and keeps the sums
+//! Start at `Engine`: it keeps the time. [`Scheduler`] decides what is in a step and keeps the sums
 //! over it, so that a step costs what changes and not what runs. `flight` sums many equal steps in
 //! one go. `blocks` is the cache, `holding` what one request has of it.
 

@@ -328,7 +328,8 @@ impl Scheduler {
             }
             let target = member.target();
             // The last token must be computed, for it gives the next one.
-            let hit = member.holding.look(&self.pool, member.prompt, (target - 1) / block, block);
+            let hit =
+                member.holding.look_up(&self.pool, member.prompt, (target - 1) / block, block);
             // The whole prompt must fit, though only a chunk of it comes now.
             if target.div_ceil(block) - hit.blocks + hit.from_free > self.pool.free() {
                 break;

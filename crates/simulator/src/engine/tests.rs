@@ -203,7 +203,7 @@ fn every_request_ends_once_and_nothing_is_lost() {
     for seed in 0..300 {
         let scenario = compare::scenario(seed);
         let limits = scenario.settings;
-        let mut look = |engine: &SimulatedEngine<Plain>| {
+        let mut inspect = |engine: &SimulatedEngine<Plain>| {
             let scheduler = engine.scheduler();
             assert!(scheduler.running() <= limits.max_running as usize, "seed {seed}");
             let (free, held, own) = scheduler.blocks_by_kind();
@@ -214,7 +214,7 @@ fn every_request_ends_once_and_nothing_is_lost() {
             let load = engine.load(engine.next_event().unwrap_or_default());
             assert!(load.free_blocks <= limits.blocks);
         };
-        let (events, tally) = compare::play(&scenario, Plain, Pace::Skipping, &mut look);
+        let (events, tally) = compare::play(&scenario, Plain, Pace::Skipping, &mut inspect);
         preempted += tally.preemptions;
         cached += tally.cached_tokens;
         check_ends(&scenario, &events, seed);

@@ -6,10 +6,11 @@
 //! would show. What happens inside an engine is left out: a replica does so many requests per
 //! second within its objectives, and that number comes from `perf` or from a measurement.
 //!
-//! Start at [`World`] and [`run`], then `queue.rs` (the flow), `fleet.rs` (replicas of one model),
-//! `pool.rs` (the accelerators that they share) and `sight.rs` (what a policy sees).
+//! Start at `World` and [`run`], then `queue.rs` (the flow), `fleet.rs` (replicas of one model),
+//! `pool.rs` (the accelerators that they share), `loans.rs` (what training borrows of them) and `sight.rs` (what a policy sees).
 
 mod fleet;
+mod loans;
 mod pool;
 mod queue;
 mod sight;
@@ -17,6 +18,7 @@ mod tally;
 #[cfg(test)]
 mod tests;
 
+pub use loans::FluidRun;
 pub use pool::{FluidPool, Training};
 
 use crate::chance::{Purpose, stream};
@@ -155,8 +157,11 @@ struct Replay<'a> {
     view: View,
     gpu_seconds: f64,
     lent_gpu_seconds: f64,
+    idle_gpu_seconds: f64,
+    /// What runs had trained when scoring began.
+    trained_before: Option<f64>,
     scored: f64,
-    kept: Vec<FluidTimelines>,
+    timelines: Vec<FluidTimelines>,
 }
 
 /// One model with its queue, its replicas and its score.
@@ -189,8 +194,10 @@ impl<'a> Replay<'a> {
             world,
             gpu_seconds: 0.0,
             lent_gpu_seconds: 0.0,
+            idle_gpu_seconds: 0.0,
+            trained_before: None,
             scored: 0.0,
-            kept: Vec::new(),
+            timelines: Vec::new(),
         }
     }
 
@@ -204,7 +211,7 @@ impl<'a> Replay<'a> {
 
     /// Asks the policy and carries out what it orders.
     fn ask(&mut self, now: Seconds, policy: &mut dyn ScalingPolicy) {
-        let draws = policy.looks_at_snapshot();
+        let draws = policy.reads_snapshot();
         for (site, view) in self.sites.iter_mut().zip(&mut self.view.models) {
             let since = view.scrape(site.model, &mut site.queue, site.fleet.counts(), now);
             if draws {
@@ -227,23 +234,23 @@ impl<'a> Replay<'a> {
     }
 
     /// As the `scale` subresource does it.
-    fn scale(&mut self, index: usize, wanted: u32, now: Seconds) {
+    fn scale(&mut self, index: usize, desired: u32, now: Seconds) {
         let Some((site, view)) = self.sites.get_mut(index).zip(self.view.models.get_mut(index))
         else {
             return;
         };
         let live = site.fleet.live();
-        site.tally.ordered(live, wanted, now);
-        if wanted > live {
+        site.tally.ordered(live, desired, now);
+        if desired > live {
             let cold = &self.world.cold_start;
-            for _ in live..wanted {
+            for _ in live..desired {
                 if !site.fleet.start(now, cold, &mut self.accelerators, view) {
                     break;
                 }
                 site.tally.started();
             }
         } else {
-            for _ in wanted..live {
+            for _ in desired..live {
                 site.fleet.remove_any(now, &mut self.accelerators, view);
             }
         }
@@ -270,7 +277,7 @@ impl<'a> Replay<'a> {
             (0..started).for_each(|_| site.tally.started());
             let on_the_hour = now.get() % 3600.0 == 0.0;
             if self.world.keep.decisions && (before != site.fleet.live() || on_the_hour) {
-                self.kept.push(FluidTimelines { at: now, decision: entry });
+                self.timelines.push(FluidTimelines { at: now, decision: entry });
             }
         }
     }
@@ -301,18 +308,27 @@ impl<'a> Replay<'a> {
             let (paid, lent) = self.accelerators.paid(held);
             self.gpu_seconds += paid * gpus * step.get();
             self.lent_gpu_seconds += lent * gpus * step.get();
+            self.idle_gpu_seconds += (paid - f64::from(held)).max(0.0) * gpus * step.get();
+            self.trained_before.get_or_insert(self.accelerators.loans().useful());
         }
+        self.accelerators.train(now, step);
     }
 
     fn finish(self) -> (Outcome, Vec<FluidTimelines>) {
+        let gpus = self.world.models.first().map_or(1.0, |model| f64::from(model.gpus.get()));
+        let loans = self.accelerators.loans();
+        let trained = loans.useful();
         let models: Vec<ModelOutcome> =
             self.sites.into_iter().map(|site| site.tally.outcome()).collect();
         let outcome = Outcome {
             models,
             gpu_seconds: self.gpu_seconds,
             lent_gpu_seconds: self.lent_gpu_seconds,
+            idle_gpu_seconds: self.idle_gpu_seconds,
+            trained_gpu_seconds: (trained - self.trained_before.unwrap_or(trained)) * gpus,
+            take_backs: loans.take_backs,
             scored: Seconds(self.scored),
         };
-        (outcome, self.kept)
+        (outcome, self.timelines)
     }
 }

@@ -3,6 +3,7 @@
 //! A slot is bought, used, idle, lent to training, or given back. A replica that finds an idle slot
 //! starts in the time of a swap; one that does not must wait for a slot to be bought.
 
+use super::loans::{FluidRun, Loans};
 use crate::cold_start::ColdStart;
 use crate::seconds::Seconds;
 use flyball_core::decision::Decision;
@@ -26,6 +27,8 @@ pub struct FluidPool {
 pub struct Training {
     /// From the order to give a slot back until it is idle: a checkpoint and the end of the pods.
     pub take_back: Seconds,
+    /// Runs that borrow whole; if none, as many slots as there are, one by one.
+    pub runs: Vec<FluidRun>,
 }
 
 /// The slots of a replay.
@@ -38,6 +41,8 @@ pub(super) struct Accelerators {
     /// When each slot that was bought ahead, or is coming back from training, will be idle.
     coming: Vec<Seconds>,
     lent: u32,
+    /// Runs that borrow whole.
+    loans: Loans,
     /// How many slots a policy says to hold.
     hold: Option<u32>,
 }
@@ -46,12 +51,24 @@ impl Accelerators {
     pub(super) fn new(pool: Option<&FluidPool>, used: u32) -> Self {
         let fixed = pool.and_then(|pool| pool.fixed).unwrap_or(0);
         let idle = vec![Seconds::ZERO; fixed.saturating_sub(used) as usize];
-        Self { pool: pool.cloned(), used, idle, coming: Vec::new(), lent: 0, hold: None }
+        let runs = pool.and_then(|pool| pool.training.as_ref()).map(|one| one.runs.as_slice());
+        let loans = Loans::new(runs.unwrap_or_default());
+        Self { pool: pool.cloned(), used, idle, coming: Vec::new(), lent: 0, loans, hold: None }
     }
 
     /// Slots that exist or are coming, whoever has them.
     pub(super) fn total(&self) -> u32 {
         self.used + self.idle.len() as u32 + self.coming.len() as u32 + self.lent
+    }
+
+    /// Runs that borrow whole.
+    pub(super) const fn loans(&self) -> &Loans {
+        &self.loans
+    }
+
+    /// Lets runs train.
+    pub(super) fn train(&mut self, now: Seconds, step: Seconds) {
+        self.loans.train(now, step);
     }
 
     /// Slots that training has.
@@ -86,7 +103,9 @@ impl Accelerators {
             pool.swap
         } else if let Some(place) = earliest(&self.coming) {
             self.coming.remove(place) - now + pool.swap
-        } else if let (Some(training), true) = (&pool.training, self.lent > 0) {
+        } else if let (Some(training), true) =
+            (&pool.training, self.lent > 0 && !self.loans.are_whole())
+        {
             self.lent -= 1;
             training.take_back + pool.swap
         } else if pool.fixed.is_some() {
@@ -109,12 +128,18 @@ impl Accelerators {
     /// Does what a decision says about training and about slots to hold.
     pub(super) fn follow(&mut self, decision: &Decision, now: Seconds, cold: &ColdStart) {
         let Some(pool) = self.pool.clone() else { return };
-        if let Some(training) = &pool.training {
-            let wanted: u32 = decision.runs.iter().map(|run| run.gpus.get()).sum();
-            while self.lent < wanted && self.idle.pop().is_some() {
+        if let Some(training) = pool.training.as_ref().filter(|_| self.loans.are_whole()) {
+            let idle = self.idle.len() as u32;
+            let (given, back) = self.loans.follow(decision, idle, now);
+            self.idle.truncate((idle - given) as usize);
+            self.lent = self.lent + given - back;
+            self.coming.extend(std::iter::repeat_n(now + training.take_back, back as usize));
+        } else if let Some(training) = &pool.training {
+            let desired: u32 = decision.runs.iter().map(|run| run.gpus.get()).sum();
+            while self.lent < desired && self.idle.pop().is_some() {
                 self.lent += 1;
             }
-            while self.lent > wanted {
+            while self.lent > desired {
                 self.lent -= 1;
                 self.coming.push(now + training.take_back);
             }
@@ -150,7 +175,7 @@ mod tests {
     use super::*;
 
     fn pool(fixed: Option<u32>, training: bool) -> FluidPool {
-        let training = training.then_some(Training { take_back: Seconds(60.0) });
+        let training = training.then_some(Training { take_back: Seconds(60.0), runs: Vec::new() });
         FluidPool { swap: Seconds(5.0), idle: Seconds(600.0), fixed, training }
     }
 

@@ -37,7 +37,7 @@ pub(super) struct Since {
 
 impl Since {
     /// Whether a rate can be told.
-    pub(super) fn tells(&self) -> bool {
+    pub(super) fn is_counted(&self) -> bool {
         !self.blind && self.seconds > 0.0
     }
 }

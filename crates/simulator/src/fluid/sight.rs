@@ -47,9 +47,9 @@ pub(super) struct ModelView {
     replicas: BTreeMap<ReplicaId, Replica>,
     /// Replicas that began to serve since the last look, and how long that took.
     started: Vec<(ReplicaId, Micros)>,
-    asked_at: BTreeMap<ReplicaId, Seconds>,
+    requested_at: BTreeMap<ReplicaId, Seconds>,
     /// Not where accelerators are shared: there a start takes as long as the wait for one.
-    starts_are_told: bool,
+    starts_are_known: bool,
     gateway: Option<GatewayReading>,
     counted: Counted,
     reading: Reading,
@@ -85,15 +85,20 @@ impl View {
             shares: BTreeMap::new(),
             can_grow: !fixed,
             supply: shared.filter(|_| !fixed).and_then(|_| stated(&world.cold_start)),
+            take_back: shared
+                .and_then(|pool| pool.training.as_ref())
+                .map(|training| training.take_back.to_micros()),
             limit: None,
             prices,
         };
         let mut runs = BTreeMap::new();
-        if shared.is_some_and(|pool| pool.training.is_some()) {
+        let training = shared.and_then(|pool| pool.training.as_ref());
+        if training.is_some_and(|training| training.runs.is_empty()) {
             runs.insert(
                 RunId::new("training", "borrower").expect("words are names"),
                 TrainingRun {
                     pool: pool.clone(),
+                    acts: true,
                     gpus: Gpus::ZERO,
                     least: Gpus::ZERO,
                     most: Gpus::MAX,
@@ -122,7 +127,7 @@ impl View {
         &mut self,
         now: Seconds,
         slots: &Accelerators,
-        look: impl FnOnce(PolicyView<'_>) -> T,
+        with: impl FnOnce(PolicyView<'_>) -> T,
     ) -> T {
         let at = now.after(self.start);
         let each = self.models.iter().map(ModelView::gpus).max().unwrap_or(1);
@@ -132,6 +137,10 @@ impl View {
         }
         for run in self.runs.values_mut() {
             run.gpus = Gpus::new(slots.lent() * each);
+        }
+        for (id, needs, has) in slots.loans().each() {
+            let [needs, has] = [needs, has].map(|slots| Gpus::new(slots * each));
+            self.runs.insert(id.clone(), borrower(&self.pool, needs, has));
         }
         self.read();
         let models = self.models.iter_mut().map(|view| (view.id.clone(), view.read()));
@@ -143,7 +152,7 @@ impl View {
             pools: self.pools.clone(),
             runs: self.runs.clone(),
         });
-        let answer = look(PolicyView { now, snapshot: &snapshot, readings: &self.readings });
+        let answer = with(PolicyView { now, snapshot: &snapshot, readings: &self.readings });
         // Replicas are moved into the picture and back: copies of them would be most of the time.
         for view in &mut self.models {
             let model = snapshot.models.get_mut(&view.id);
@@ -158,7 +167,7 @@ impl View {
     pub(super) fn read_out<T>(
         &mut self,
         now: Seconds,
-        look: impl FnOnce(PolicyView<'_>) -> T,
+        with: impl FnOnce(PolicyView<'_>) -> T,
     ) -> T {
         self.read();
         // Nobody learns from them how long starts take.
@@ -171,12 +180,26 @@ impl View {
             pools: BTreeMap::new(),
             runs: BTreeMap::new(),
         });
-        look(PolicyView { now, snapshot: &snapshot, readings: &self.readings })
+        with(PolicyView { now, snapshot: &snapshot, readings: &self.readings })
     }
 
     fn read(&mut self) {
         self.readings.clear();
         self.readings.extend(self.models.iter().map(|view| view.reading));
+    }
+}
+
+/// A run that borrows all that it needs, or nothing.
+fn borrower(pool: &PoolId, needs: Gpus, has: Gpus) -> TrainingRun {
+    TrainingRun {
+        pool: pool.clone(),
+        acts: true,
+        gpus: has,
+        least: needs,
+        most: needs,
+        value: None,
+        deadline: None,
+        last_saved: Observed::Missing,
     }
 }
 
@@ -196,8 +219,8 @@ impl ModelView {
             described: described(model, pool, world),
             replicas: BTreeMap::new(),
             started: Vec::new(),
-            asked_at: BTreeMap::new(),
-            starts_are_told: world.pool.is_none(),
+            requested_at: BTreeMap::new(),
+            starts_are_known: world.pool.is_none(),
             gateway: None,
             counted: Counted::default(),
             reading: Reading::default(),
@@ -237,8 +260,8 @@ impl ModelView {
             purchase: Some(Purchase::OnDemand),
         };
         self.replicas.insert(id.clone(), replica);
-        if state != ReplicaState::Ready && self.starts_are_told {
-            self.asked_at.insert(id.clone(), now);
+        if state != ReplicaState::Ready && self.starts_are_known {
+            self.requested_at.insert(id.clone(), now);
         }
     }
 
@@ -248,9 +271,9 @@ impl ModelView {
             replica.since = now.after(self.start);
         }
         if state == ReplicaState::Ready
-            && let Some(asked) = self.asked_at.remove(id)
+            && let Some(requested) = self.requested_at.remove(id)
         {
-            self.started.push((id.clone(), (now - asked).to_micros()));
+            self.started.push((id.clone(), (now - requested).to_micros()));
         }
     }
 
@@ -263,7 +286,7 @@ impl ModelView {
     }
 
     pub(super) fn leave(&mut self, id: &ReplicaId) {
-        self.asked_at.remove(id);
+        self.requested_at.remove(id);
         self.replicas.remove(id);
     }
 
@@ -283,7 +306,7 @@ impl ModelView {
             draining: counts.draining,
             ..Reading::default()
         };
-        if since.tells() {
+        if since.is_counted() {
             let rate = |sum: f64| sum / since.seconds;
             let (prompt, output) = model.tokens;
             let busy = busy(model, &since, counts.ready);
@@ -307,7 +330,7 @@ impl ModelView {
         self.counted.missed += since.missed;
         self.counted.work += since.work;
         self.counted.done += since.done;
-        if !since.tells() {
+        if !since.is_counted() {
             self.gateway = None;
             return;
         }
@@ -316,7 +339,7 @@ impl ModelView {
         let at = now.after(self.start);
         let pace = between_tokens(model, busy(model, since, ready));
         self.counted.paced_seconds += since.done * model.tokens.1 * pace.get();
-        self.gateway = Some(self.counted.told(model, waiting, running, ready, at));
+        self.gateway = Some(self.counted.reading(model, waiting, running, ready, at));
         let each = if ready > 0 { running / f64::from(ready) } else { 0.0 };
         let busy = seen(Requests::from_sample(each), at);
         for replica in self.replicas.values_mut() {
@@ -353,7 +376,7 @@ impl Default for Counted {
 
 impl Counted {
     /// As a gateway tells it.
-    fn told(
+    fn reading(
         &mut self,
         model: &FluidModel,
         waiting: f64,

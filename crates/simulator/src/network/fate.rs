@@ -28,7 +28,7 @@ pub enum Felt {
     /// Nobody takes it.
     Refused,
     /// It is lost on its way: no engine hears of it.
-    Unheard {
+    NotReceived {
         /// Its client is told by the end of the connection, or else waits.
         broken: bool,
     },
@@ -72,7 +72,7 @@ impl Felt {
 
     /// Nothing more comes, and nothing says so.
     pub fn is_stuck(self) -> bool {
-        matches!(self, Self::Stuck { .. } | Self::Unheard { broken: false })
+        matches!(self, Self::Stuck { .. } | Self::NotReceived { broken: false })
     }
 }
 
@@ -131,11 +131,11 @@ impl Fate {
             return Felt::Refused;
         }
         if self.hangs() {
-            return Felt::Unheard { broken: false };
+            return Felt::NotReceived { broken: false };
         }
         let (mut request_late, mut answer_late) = (0.0, 0.0);
         // The first end counts: nothing comes after it. One of the request comes before all others.
-        let mut unheard: Option<bool> = None;
+        let mut not_received: Option<bool> = None;
         let mut end: Option<(u64, bool)> = None;
         for rule in &self.rules {
             let (to_server, bytes) = match rule.direction {
@@ -167,7 +167,7 @@ impl Fate {
                 | NetworkAction::Truncate => {
                     let broken = !matches!(rule.action, NetworkAction::Stall { .. });
                     if to_server {
-                        unheard.get_or_insert(broken);
+                        not_received.get_or_insert(broken);
                     } else if end.is_none_or(|(earlier, _)| tokens < earlier) {
                         end = Some((tokens, broken));
                     }
@@ -179,8 +179,8 @@ impl Fate {
                 | NetworkAction::Split => {}
             }
         }
-        if let Some(broken) = unheard {
-            return Felt::Unheard { broken };
+        if let Some(broken) = not_received {
+            return Felt::NotReceived { broken };
         }
         match end {
             Some((after_tokens, true)) => Felt::Broken { after_tokens },
@@ -212,7 +212,7 @@ mod tests {
         assert_eq!(felt(reset), Felt::Broken { after_tokens: 3 });
         assert_eq!(felt(&format!("{reset}{stall}")), Felt::Stuck { after_tokens: 1 });
         assert_eq!(felt("[[rules]]\naction = \"refuse\""), Felt::Refused);
-        assert_eq!(felt("[[rules]]\naction = \"hang\""), Felt::Unheard { broken: false });
+        assert_eq!(felt("[[rules]]\naction = \"hang\""), Felt::NotReceived { broken: false });
     }
 
     #[test]
@@ -221,7 +221,7 @@ mod tests {
         assert_eq!(felt("[[rules]]\naction = \"reset\"\nafter_bytes = 10100"), unharmed);
         let request = "[[rules]]\ndirection = \"to-server\"\naction = \"reset\"\nafter_bytes = ";
         assert_eq!(felt(&format!("{request}1000")), unharmed);
-        assert_eq!(felt(&format!("{request}999")), Felt::Unheard { broken: true });
+        assert_eq!(felt(&format!("{request}999")), Felt::NotReceived { broken: true });
     }
 
     #[test]

@@ -98,7 +98,7 @@ impl Kpa {
         let newest = self.seen.samples().last().map(|(_, value)| value)?;
         let fast = f64::from(ceil(self.seen.mean(now, panic).unwrap_or(newest) / target));
         let (least, most) = ((ready / down_rate).floor(), (ready * up_rate).ceil());
-        let held = |wanted: f64| wanted.max(least).min(most) as u32;
+        let held = |desired: f64| desired.max(least).min(most) as u32;
         if fast / ready >= threshold {
             self.panicked = Some(now);
         } else if self.panicked.is_some_and(|since| since + stable < now) {

@@ -134,13 +134,13 @@ impl RivalLaw for SloAwareLaw {
         let smooth = self.saturation.mean(now, self.settings.smoothing);
         let smooth = smooth.filter(|mean| mean.is_finite()).unwrap_or(0.0);
         let exist = reading.ready + reading.starting;
-        let wanted = self.settings.formula(smooth, exist, reading.ready);
+        let by_formula = self.settings.formula(smooth, exist, reading.ready);
         // The formula's answer is an external metric with an average of one, so the HPA's own
         // tolerance still applies to it.
-        let ratio = f64::from(wanted) / f64::from(exist.max(1));
+        let ratio = f64::from(by_formula) / f64::from(exist.max(1));
         let Behaviour { up, down } = &self.settings.behaviour;
         let near = 1.0 - down.tolerance - 1e-9 <= ratio && ratio <= 1.0 + up.tolerance + 1e-9;
-        let proposal = if near { exist } else { wanted };
+        let proposal = if near { exist } else { by_formula };
         self.hpa.settle(now, &[Some(proposal)], current)
     }
 

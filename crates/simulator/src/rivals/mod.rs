@@ -5,7 +5,7 @@
 //! [`yaml`] reads a user's own `HorizontalPodAutoscaler` or `ScaledObject`.
 //!
 //! A law sees one model's [`Reading`] and nothing else: no queue of the virtual world, no future,
-//! no other model. Start at [`Law`] and [`Fleet`], then `hpa`, on which KEDA and llm-d build.
+//! no other model. Start at `Law` and `Fleet`, then `hpa`, on which KEDA and llm-d build.
 
 pub mod aibrix;
 pub mod calendar;
@@ -70,7 +70,7 @@ impl ScalingPolicy for RivalFleet {
         shortest.unwrap_or(Seconds::MINUTE)
     }
 
-    fn looks_at_snapshot(&self) -> bool {
+    fn reads_snapshot(&self) -> bool {
         false
     }
 

@@ -190,8 +190,8 @@ pub fn named(name: &str, facts: &RivalFacts) -> Result<RivalSettings, RivalError
         "cron" => RivalSettings::Calendar(facts.calendar(number.unwrap_or(0.95), 1.0)),
         "static" => {
             let peak = facts.peak_per_second.map(|peak| peak / facts.replica_per_second);
-            let wanted = number.or(peak).ok_or_else(|| RivalError::NeedsWeek(bare.to_owned()))?;
-            RivalSettings::Static(Static { replicas: ceil(wanted).clamp(facts.min, facts.max) })
+            let fixed = number.or(peak).ok_or_else(|| RivalError::NeedsWeek(bare.to_owned()))?;
+            RivalSettings::Static(Static { replicas: ceil(fixed).clamp(facts.min, facts.max) })
         }
         _ => return Err(RivalError::Unknown(bare.to_owned())),
     })

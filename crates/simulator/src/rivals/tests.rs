@@ -122,11 +122,11 @@ impl Toy {
         }
     }
 
-    fn scale(&mut self, now: f64, wanted: u32) {
-        while self.ready + (self.coming.len() as u32) < wanted {
+    fn scale(&mut self, now: f64, desired: u32) {
+        while self.ready + (self.coming.len() as u32) < desired {
             self.coming.push(now + Self::COLD_START);
         }
-        while self.ready + self.coming.len() as u32 > wanted {
+        while self.ready + self.coming.len() as u32 > desired {
             if self.coming.pop().is_none() {
                 self.ready -= 1;
             }
@@ -149,8 +149,8 @@ fn every_rival_follows_a_load_that_rises_and_falls() {
         for step in 0..14_400 {
             let now = f64::from(step) * Toy::STEP;
             let reading = toy.step(now, rate(now));
-            let wanted = ask(&mut fleet, now, &[reading])[0];
-            toy.scale(now, wanted);
+            let desired = ask(&mut fleet, now, &[reading])[0];
+            toy.scale(now, desired);
             busy = if now < 14_400.0 { toy.ready } else { busy };
             calm = toy.ready;
         }

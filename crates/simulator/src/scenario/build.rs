@@ -238,8 +238,8 @@ fn fault(form: &Form, fault: &FaultForm) -> Option<Fault> {
         KindForm::NotANumber => Fault::NotANumber { during },
         KindForm::ClockJump => Fault::ClockJump { at, by: fault.by_seconds.unwrap_or(0.0) },
         KindForm::ToldCapacity => {
-            let told = fault.factor.map_or(StatedCapacity::Nothing, StatedCapacity::Times);
-            Fault::ToldCapacity { during, told }
+            let stated = fault.factor.map_or(StatedCapacity::Nothing, StatedCapacity::Times);
+            Fault::StatedCapacity { during, stated }
         }
         KindForm::EngineSlows => {
             let (factor, replicas) = (fault.factor.unwrap_or(1.0), fault.replicas);

@@ -25,14 +25,14 @@ pub(super) fn linear(form: &LinearForm) -> Speed {
 
 /// The speed of a model on an accelerator, with the engine vLLM.
 pub(super) fn modelled(form: &ModelledForm, shape: &RequestShape) -> Result<Speed, String> {
-    let wanted = CapacityQuestion {
+    let question = CapacityQuestion {
         model: &form.model,
         accelerator: &form.accelerator,
         tensor: form.tensor,
         step_tokens: form.step_tokens,
         most_running: form.max_running,
     };
-    let (step, cache) = capacity::predicted(&wanted, shape)?;
+    let (step, cache) = capacity::predicted(&question, shape)?;
     let blocks = u32::try_from(cache.get() / u64::from(BLOCK)).unwrap_or(u32::MAX);
     let settings = EngineSettings::vllm(form.max_running, form.step_tokens, blocks);
     Ok(Speed { step: StepSpeed::Modelled(Arc::new(step)), settings })
@@ -51,20 +51,20 @@ pub(super) fn parts(form: &ModelledForm) -> PredictedReplica {
 /// What policies are told that one replica can do. Where it is predicted, the operator predicts it from
 /// the means of requests, which is all that gateways tell.
 pub(super) fn capacity(speed: &Speed, shape: &RequestShape, objectives: &Objectives) -> Capacity {
-    let shape = told(speed, shape);
+    let shape = as_counted(speed, shape);
     capacity::capacity(&speed.step, &speed.limits(), &shape, objectives)
 }
 
 /// How long its tokens take, as policies are told.
 pub(super) fn paces(speed: &Speed, shape: &RequestShape, objectives: &Objectives) -> Option<Paces> {
-    let shape = told(speed, shape);
+    let shape = as_counted(speed, shape);
     let at = capacity::carried(&speed.step, &speed.limits(), &shape, objectives)?;
     let timely = capacity::in_time(&speed.step, &speed.limits(), &shape, objectives)?;
     let full = at.tpot.max(timely.tpot);
     Some(Paces { idle: speed.idle_pace(&shape), full, carried: at.tpot })
 }
 
-fn told(speed: &Speed, shape: &RequestShape) -> RequestShape {
+fn as_counted(speed: &Speed, shape: &RequestShape) -> RequestShape {
     match speed.step {
         StepSpeed::Modelled(_) => RequestShape::usual(shape.input, shape.output),
         StepSpeed::Linear(_) => *shape,

@@ -120,8 +120,8 @@ fn a_fault_says_what_it_lacks() {
         ("kind = \"engine-slows\"", "factor is missing"),
         ("kind = \"shape-shift\"", "prompt_factor or output_factor is missing"),
     ] {
-        let told = fault(more).unwrap_err();
-        assert!(told.contains(problem), "{more}: {told}");
+        let error = fault(more).unwrap_err();
+        assert!(error.contains(problem), "{more}: {error}");
     }
     for more in ["kind = \"told-capacity\"\nunknown = true", "kind = \"no-gateway\""] {
         assert!(fault(more).is_ok(), "{more}");

@@ -53,9 +53,9 @@ pub fn fit(trace: &Trace) -> Fitted {
     let (window, rates) = rates(trace);
     let shared = reuse::shared(trace);
     let count = trace.requests.len();
-    let kept = count.min(SAMPLES);
+    let sampled = count.min(SAMPLES);
     // Evenly over the trace, so that all times of it are there.
-    let samples = (0..kept).map(|i| i * count / kept).map(|i| {
+    let samples = (0..sampled).map(|i| i * count / sampled).map(|i| {
         let request = &trace.requests[i];
         Sample {
             prompt: request.prompt,

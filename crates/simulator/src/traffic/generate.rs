@@ -129,7 +129,7 @@ fn arrivals(window: TrafficWindow, bounds: Range<f64>, chance: &mut Chance, time
 }
 
 /// So many requests before and after the wanted moment are looked at for one with enough blocks.
-const LOOKED_AT: usize = 2048;
+const STEPS: usize = 2048;
 
 /// Gives names to the blocks of prompts.
 #[derive(Default)]
@@ -170,7 +170,7 @@ impl Names {
         let middle = trace.requests.partition_point(|request| request.at <= moment);
         let has = |place: usize| trace.requests[place].blocks.len() as u32;
         let mut best: Option<usize> = None;
-        for step in 0..LOOKED_AT {
+        for step in 0..STEPS {
             let before = middle.checked_sub(step + 1);
             let after = Some(middle + step).filter(|place| *place < count);
             if before.is_none() && after.is_none() {
@@ -215,9 +215,9 @@ mod tests {
             let shape = TrafficShape::of_trace(&trace);
             // 240,000 requests: three deviations of the count are 2 % even at a variation of 3.
             assert!((shape.mean_rate / 20.0 - 1.0).abs() < 0.02, "{shape:?}");
-            let wanted = if variation == 0.0 { 1.0 } else { variation };
+            let expected = if variation == 0.0 { 1.0 } else { variation };
             let found = shape.variation.unwrap();
-            assert!((found / wanted - 1.0).abs() < 0.1, "{found} for {wanted}");
+            assert!((found / expected - 1.0).abs() < 0.1, "{found} for {expected}");
         }
     }
 

@@ -1,4 +1,4 @@
-//! What users ask: single requests of a [`Trace`], or the [`Rates`] of clients over weeks.
+//! What users ask: single requests of a [`Trace`], or the `Rates` of clients over weeks.
 //!
 //! Where a source has no data there is a gap, and a gap is not a quiet time: it is masked, and
 //! nothing is scored in it.

@@ -204,8 +204,8 @@ impl Series {
 fn matrix(file: &str, response: &Value) -> Result<Vec<Series>, LoadError> {
     let hint = "use /api/v1/query_range with query, start, end and step";
     if response["status"] != "success" {
-        let said = response["error"].as_str().unwrap_or("it does not say why");
-        let what = format!("Prometheus did not answer the query: {said}");
+        let reason = response["error"].as_str().unwrap_or("it does not say why");
+        let what = format!("Prometheus did not answer the query: {reason}");
         return Err(LoadError::new(file, what).hint(hint));
     }
     let kind = response["data"]["resultType"].as_str().unwrap_or("nothing");

@@ -101,9 +101,9 @@ fn traces_have_the_shapes_that_were_measured() {
         assert!((shape.variation.unwrap() - variation).abs() < 0.001, "{file} {shape:?}");
         let found = trace.lengths();
         let (half, most) = (found.quantiles(0.5), found.quantiles(0.99));
-        for (found, wanted) in [half.0, most.0, half.1, most.1].into_iter().zip(lengths) {
+        for (found, expected) in [half.0, most.0, half.1, most.1].into_iter().zip(lengths) {
             // Percentiles between two requests are taken in one of several ways.
-            assert!(wanted == 0.0 || (found / wanted - 1.0).abs() < 0.015, "{file} {found}");
+            assert!(expected == 0.0 || (found / expected - 1.0).abs() < 0.015, "{file} {found}");
         }
         let reuse = Reuse::of(&trace).map(|reuse| reuse.hit_share);
         let apart = reuse.unwrap_or(0.0) - hits.unwrap_or(0.0);

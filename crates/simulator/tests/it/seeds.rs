@@ -9,13 +9,13 @@ const SEEDS: u64 = 300;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Kept {
-    seeds: Vec<KeptSeed>,
+struct StoredSeeds {
+    seeds: Vec<StoredSeed>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct KeptSeed {
+struct StoredSeed {
     name: String,
     seed: u64,
     reason: String,
@@ -28,8 +28,8 @@ fn governor() -> Governor {
 #[test]
 #[expect(clippy::print_stdout, reason = "the counts say what was tried")]
 fn no_rule_breaks_in_random_worlds_under_the_governor() {
-    let asked = std::env::var("FLYBALL_FAULT_SEEDS").ok().and_then(|text| text.parse().ok());
-    let seeds = asked.unwrap_or(SEEDS);
+    let given = std::env::var("FLYBALL_FAULT_SEEDS").ok().and_then(|text| text.parse().ok());
+    let seeds = given.unwrap_or(SEEDS);
     let (mut sum, mut failed) = (Stats::default(), Vec::new());
     for seed in 0..seeds {
         match fuzz(seed, &mut governor()) {
@@ -52,8 +52,8 @@ fn no_rule_breaks_in_random_worlds_under_the_governor() {
 #[test]
 fn seeds_that_once_broke_a_rule_break_none() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios/seeds.toml");
-    let kept: Kept = toml::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
-    for KeptSeed { name, seed, reason } in kept.seeds {
+    let stored: StoredSeeds = toml::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
+    for StoredSeed { name, seed, reason } in stored.seeds {
         if let Err(failure) = fuzz(seed, &mut governor()) {
             panic!("{name} ({reason}): {failure}");
         }

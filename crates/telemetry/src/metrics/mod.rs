@@ -6,7 +6,7 @@
 //! settings of a gateway (models, callers), of which it keeps a stated number.
 //!
 //! This module counts what it is told and decides nothing. Start at `names.rs`; a part that keeps
-//! its own numbers is a [`Source`]. `docs/reference/metrics.md` is written from the list.
+//! its own numbers is a `Source`. `docs/reference/metrics.md` is written from the list.
 
 mod names;
 mod page;

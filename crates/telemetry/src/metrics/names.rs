@@ -156,7 +156,7 @@ metrics! {
         "Broken responses that another engine continued";
     GatewayPreempted, Gateway, Counter, Count, "flyball_gateway_preempted_total", ["model"],
         "Times that batch requests were stopped to make room for others, and continued or began again later";
-    GatewayKept, Gateway, Counter, Count, "flyball_gateway_response_cache_hits_total", ["model"],
+    GatewayCacheHits, Gateway, Counter, Count, "flyball_gateway_response_cache_hits_total", ["model"],
         "Requests served from the response cache";
     GatewayQueued, Gateway, Gauge, Count, "flyball_gateway_queued", ["model"],
         "Requests in the queue, batch aside";
@@ -200,7 +200,7 @@ metrics! {
         "1 while engine discovery fails for this model; the log and /state say why and what to do";
     GatewayHedgesWon, Gateway, Counter, Count, "flyball_gateway_hedges_won_total", [],
         "Hedged requests that the second engine answered first";
-    GatewayCachesHeard, Gateway, Gauge, Count, "flyball_gateway_cache_event_streams", [],
+    GatewayCacheEventStreams, Gateway, Gauge, Count, "flyball_gateway_cache_event_streams", [],
         "Engines whose KV cache events the gateway receives";
     GatewayCacheEvents, Gateway, Counter, Count, "flyball_gateway_cache_events_total", [],
         "Batches of KV cache events received from engines";
@@ -231,7 +231,7 @@ metrics! {
         "Requests in flight";
     GatewayHeld, Gateway, Gauge, Bytes, "flyball_gateway_held_bytes", [],
         "Bytes of request bodies in memory";
-    GatewayKeptBytes, Gateway, Gauge, Bytes, "flyball_gateway_response_cache_bytes", [],
+    GatewayCacheBytes, Gateway, Gauge, Bytes, "flyball_gateway_response_cache_bytes", [],
         "Bytes of cached responses";
     GatewayEngines, Gateway, Gauge, Count, "flyball_gateway_engines", ["state"],
         "Engines by state: open, draining, quarantined (ignores cancellation), broken (circuit breaker is open), gone (no longer listed, with requests in flight)";
@@ -308,7 +308,7 @@ metrics! {
     ModelNeed, Operator, Gauge, Count, "flyball_model_need_replicas",
         ["target_namespace", "model", "kind"],
         "Replicas that current demand needs (now), and the most that it is expected to need (ahead)";
-    ModelWanted, Operator, Gauge, Count, "flyball_model_unconstrained_replicas",
+    ModelUnconstrained, Operator, Gauge, Count, "flyball_model_unconstrained_replicas",
         ["target_namespace", "model"],
         "Replicas that demand needs, before limits of pools, budgets and steps";
     ModelAllowed, Operator, Gauge, Count, "flyball_model_allowed_replicas",
@@ -354,18 +354,49 @@ metrics! {
         ["target_namespace", "model"],
         "Age of the oldest signal behind the last decision, of those ever observed";
     PoolGpus, Operator, Gauge, Count, "flyball_pool_gpus", ["pool", "kind"],
-        "Accelerators of a pool: on usable nodes (schedulable), held by pods (used), held by pods that are not replicas (others), the maximum (limit)";
+        "Accelerators of a pool: on usable nodes (schedulable), held by pods (used), held by pods that are not replicas (others), by training runs that borrow (lent), the maximum (limit)";
     PoolHourlyCost, Operator, Gauge, Count, "flyball_pool_hourly_cost", ["pool"],
         "Hourly cost of the accelerators on usable nodes, in the pool's currency";
+    PoolTakeBackPromise, Operator, Gauge, Seconds, "flyball_pool_take_back_promise_seconds", ["pool"],
+        "Time within which all accelerators that a pool lends are promised back; absent while no run borrows; the leader knows it";
+    PoolTakeBacks, Operator, Counter, Count, "flyball_pool_take_backs_total", ["pool", "result"],
+        "Loans that a pool took back, within the promised time (in-time) or later (late); the leader knows them";
     TenantBudgetSpent, Operator, Gauge, Count, "flyball_tenant_budget_spent_ratio",
         ["tenant", "budget"],
         "Share of a budget that a Tenant and those below it have spent, 1 if it is exhausted; the leader knows it";
     TenantBudgetEnds, Operator, Gauge, Seconds, "flyball_tenant_budget_exhausted_timestamp_seconds",
         ["tenant", "budget"],
         "Time at which a budget will be exhausted at its present rate, in seconds since 1970; absent if it lasts until it resets";
+    TrainingRuns, Operator, Gauge, Count, "flyball_training_runs", ["state"],
+        "Training runs: complete, failed, missing (no workload), progressing, stalled, waiting; the leader knows them";
+    TrainingStep, Operator, Gauge, Count, "flyball_training_step", ["target_namespace", "run"],
+        "Last step that a training run reported";
+    TrainingUnsaved, Operator, Gauge, Seconds, "flyball_training_unsaved_seconds",
+        ["target_namespace", "run"],
+        "Time of the steps since the last checkpoint of a training run: what a reclaim now would throw away";
+    TrainingSlack, Operator, Gauge, Seconds, "flyball_training_slack_seconds",
+        ["target_namespace", "run"],
+        "Time that a training run can still lose without being late; negative if it will be late by so much";
+    TrainingGoodput, Operator, Gauge, Count, "flyball_training_goodput_ratio",
+        ["target_namespace", "run"],
+        "Share of a training run's time on machines that became steps which were not lost";
+    TrainingState, Operator, Gauge, Count, "flyball_training_state",
+        ["target_namespace", "run", "state"],
+        "1 for the state of a training run: complete, failed, missing, progressing, stalled, waiting";
+    TrainingPods, Operator, Gauge, Count, "flyball_training_pods",
+        ["target_namespace", "run", "kind"],
+        "Pods of a training run: needed to make steps (wanted), that hold a node (placed), that run (running)";
+    TrainingHourlyCost, Operator, Gauge, Count, "flyball_training_hourly_cost",
+        ["target_namespace", "run"],
+        "Hourly cost of the accelerators that a training run holds, in the currency of its pool";
+    TrainingRound, Operator, Gauge, Seconds, "flyball_training_round_seconds", ["step"],
+        "Duration of a step of the last round over training runs: observe (heartbeats), decide, write";
+    TrainingSuggestedSave, Operator, Gauge, Seconds, "flyball_training_suggested_save_seconds",
+        ["target_namespace", "run"],
+        "Suggested time between checkpoints of a training run on the machines that it has";
     OperatorDecidedAt, Operator, Gauge, Seconds, "flyball_operator_last_decision_timestamp_seconds",
         [], "Time of the last decision, in seconds since 1970";
-    OperatorHeardAt, Operator, Gauge, Seconds, "flyball_operator_last_input_timestamp_seconds",
+    OperatorLastInputAt, Operator, Gauge, Seconds, "flyball_operator_last_input_timestamp_seconds",
         ["input"],
         "Time of the last data from an input, in seconds since 1970: prometheus, gateway; absent if none arrived";
     OperatorLeads, Operator, Gauge, Count, "flyball_operator_leads", [],

@@ -1,7 +1,7 @@
 //! Writes numbers that live elsewhere onto the page of metrics.
 //!
 //! A hot path keeps its own atomics: families that look a label up by its text under a lock cost
-//! more than the rest of counting. Such a part is a [`Source`] and is asked when the page is made.
+//! more than the rest of counting. Such a part is a `Source` and is asked when the page is made.
 
 use super::names::{Metric, MetricKind};
 use prometheus_client::collector::Collector;

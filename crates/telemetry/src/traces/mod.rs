@@ -4,7 +4,7 @@
 //! kept, and hands it to [`Traces`]. That never waits: spans go through a bounded queue to a thread
 //! that sends them in batches, and what does not fit is dropped and counted.
 //!
-//! What a span is about is not known here. Start at [`Traces`]; [`Context`] reads and writes
+//! What a span is about is not known here. Start at [`Traces`]; `Context` reads and writes
 //! `traceparent`.
 
 mod context;

@@ -111,8 +111,9 @@ fn promtool_reads_every_query_and_the_tests_of_the_rules_pass() {
         let mut promtool = Command::new("promtool");
         promtool.current_dir(root().join("dashboards/rules")).args([what, "rules"]).arg(file);
         let output = promtool.output().unwrap();
-        let said = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
-        assert!(output.status.success(), "promtool {what} rules {}: {said}", file.display());
+        let printed =
+            String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
+        assert!(output.status.success(), "promtool {what} rules {}: {printed}", file.display());
     };
     run("check", &as_file);
     for name in RULES {

@@ -74,7 +74,7 @@ fn what_exists_holds_and_what_does_not_is_named() {
         ("gen_ai_server_request_duration_seconds", "is a histogram"),
         ("flyball_gateway_retries_total_bucket", "no metric"),
     ] {
-        let said = hold(wrong).unwrap_err();
-        assert!(said.contains(why), "{wrong}: {said}");
+        let problem = hold(wrong).unwrap_err();
+        assert!(problem.contains(why), "{wrong}: {problem}");
     }
 }

@@ -131,8 +131,8 @@ mod tests {
     fn a_skip_says_what_it_would_have_cost_and_where_the_time_is() {
         let steps = [step(IfTime, 14.0, false), step(Always, 20.0, false)];
         let Verdict::Skip(why) = verdict(BUDGET, Minutes(30.0), &steps) else { panic!("it runs") };
-        let said = "about 14 without its caches (a test); of 55 min 30 are gone and 20 needed by later steps";
-        assert_eq!(why, said);
+        let expected = "about 14 without its caches (a test); of 55 min 30 are gone and 20 needed by later steps";
+        assert_eq!(why, expected);
     }
 
     #[test]

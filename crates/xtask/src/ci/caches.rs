@@ -14,7 +14,7 @@ pub(super) enum Caches {
 }
 
 impl Caches {
-    pub(super) fn look(root: &Path) -> Result<Self> {
+    pub(super) fn inspect(root: &Path) -> Result<Self> {
         // Said by `.ci/run`, because this very program was built into that folder.
         let target = std::env::var("FLYBALL_CI_TARGET").is_ok_and(|word| word == "warm");
         let parts = cluster::parts_are_cached(root)?;

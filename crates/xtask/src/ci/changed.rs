@@ -12,6 +12,7 @@ use serde::Deserialize;
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::{Command, ExitCode};
+use std::thread;
 use std::time::Instant;
 
 /// Seconds that a contributor waits at most after a change in a crate that no other uses.
@@ -23,18 +24,18 @@ pub(super) fn run(root: &Path, figure: bool) -> Result<ExitCode> {
     let reach = Reach::of(&changed_files(root)?);
     println!("changed since main: {}", reach.in_words());
     let context = Context { root, figure: false };
-    let lints: [(_, Run); 3] =
-        [("format", steps::format), ("tidy", steps::rules), ("clippy", steps::clippy)];
-    let lints = lints.into_iter().map(|(name, step)| finish(name, || step(&context)));
-    let mut results: Vec<Finished> = lints.collect();
-    if let Some(filter) = reach.filter() {
-        results.push(finish("tests", || {
-            let mut nextest = compile::nextest(root, &filter)?;
-            // A package without tests is no mistake.
-            nextest.args(["--status-level", "fail", "--no-tests", "pass"]);
-            compile::all_pass(&mut nextest).map(Outcome::Ran)
-        }));
-    }
+    // Cargo builds one thing at a time in a target folder; what reads sources only runs beside it.
+    let beside: [(_, Run); 2] = [("format", steps::format), ("tidy", steps::rules)];
+    let beside = || beside.map(|(name, step)| finish(name, || step(&context)));
+    let results: Vec<Finished> = thread::scope(|scope| {
+        let beside = scope.spawn(beside);
+        let mut results = vec![finish("clippy", || steps::clippy(&context))];
+        if let Some(filter) = reach.filter() {
+            results.push(finish("tests", || changed_tests(root, &filter)));
+        }
+        results.extend(beside.join().expect("a step says what is wrong instead of panicking"));
+        results
+    });
     summarise(&results);
     let seconds = began.elapsed().as_secs_f64();
     println!("{seconds:.0} s");
@@ -42,6 +43,13 @@ pub(super) fn run(root: &Path, figure: bool) -> Result<ExitCode> {
         record(root, &reach, seconds)?;
     }
     Ok(exit_of(&results))
+}
+
+fn changed_tests(root: &Path, filter: &str) -> Result<Outcome> {
+    let mut nextest = compile::nextest(root, filter)?;
+    // A package without tests is no mistake.
+    nextest.args(["--status-level", "fail", "--no-tests", "pass"]);
+    compile::all_pass(&mut nextest).map(Outcome::Ran)
 }
 
 /// What a change can have broken.

@@ -69,7 +69,7 @@ pub(crate) fn run(root: &Path, args: &Args) -> Result<ExitCode> {
         bail!("there is no step `{unknown}`\n\nhint: the steps are {}", known.join(", "));
     }
     let clock = Clock::begin();
-    let caches = Caches::look(root)?;
+    let caches = Caches::inspect(root)?;
     println!("caches are {}", caches.in_words());
     println!(
         "{:.1} min before the first step: installs, and one build of everything",

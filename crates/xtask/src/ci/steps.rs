@@ -4,7 +4,9 @@ use super::Context;
 use super::budget::{Cost, Estimate, Need};
 use crate::cluster::{self, Command as Cluster};
 use crate::compile::TimedTest;
-use crate::{charts, compile, e2e, engines, fuzz, image, process, programs, tidy, tools};
+use crate::{
+    charts, compile, e2e, engines, fuzz, heartbeat, image, process, programs, tidy, tools,
+};
 use Need::{Always, IfTime};
 use Where::{Anywhere, OnACluster};
 use anyhow::{Context as _, Result, bail};
@@ -50,13 +52,14 @@ pub(super) enum Outcome {
 
 /// An optional step stands behind those that are needed, unless one of these is better for it: so it
 /// cannot take their time. What the minutes are made of stands in docs/decisions/0034.
-pub(super) const STEPS: [Step; 20] = [
+pub(super) const STEPS: [Step; 21] = [
     Step::new("format", Always, Anywhere, Estimate::seen(0.1, 0.1), format),
     Step::new("tidy", Always, Anywhere, Estimate::seen(0.1, 0.1), rules),
     Step::new("clippy", Always, Anywhere, Estimate::seen(4.0, 1.0), clippy).beside_stories(),
     Step::new("tests", Always, Anywhere, Estimate::seen(6.0, 3.0), tests)
         .cached_if(|_| tools::nextest_is_cached())
         .beside_stories(),
+    Step::new("python", Always, Anywhere, Estimate::seen(0.3, 0.3), python).beside_stories(),
     Step::new("accuracy", Always, Anywhere, Estimate::seen(0.5, 0.5), score).beside_stories(),
     Step::new("bench", Always, Anywhere, Estimate::seen(0.5, 0.5), replays).beside_stories(),
     Step::new("charts", Always, Anywhere, Estimate::seen(2.0, 0.2), helm_charts)
@@ -153,13 +156,21 @@ fn tests(ctx: &Context<'_>) -> Result<Outcome> {
     compile::all_pass(&mut compile::tests(ctx.root)?).map(Outcome::Ran)
 }
 
+fn python(ctx: &Context<'_>) -> Result<Outcome> {
+    if !heartbeat::has_python() {
+        return Ok(Outcome::Skipped("python3 is not here".into()));
+    }
+    done(heartbeat::test(ctx.root))
+}
+
 fn score(ctx: &Context<'_>) -> Result<Outcome> {
     programs::check(ctx.root, programs::ACCURACY, &["accuracy", "--check"])?;
     done(programs::check(ctx.root, programs::ACCURACY, &["known-answers", "--check"]))
 }
 
 fn replays(ctx: &Context<'_>) -> Result<Outcome> {
-    done(programs::check(ctx.root, programs::BENCH, &["backtest", "--quick"]))
+    programs::check(ctx.root, programs::BENCH, &["backtest", "--quick"])?;
+    done(programs::check(ctx.root, programs::BENCH, &["training", "--quick"]))
 }
 
 fn helm_charts(ctx: &Context<'_>) -> Result<Outcome> {

@@ -43,6 +43,11 @@ pub(super) fn start_api(
 /// Which requests the API server writes down.
 const AUDIT_POLICY: &str = include_str!("../../../../cluster/audit.yaml");
 
+/// Whether the API server was started with what it is to write down today: it reads that only when it starts.
+pub(super) fn is_current(layout: &Layout) -> bool {
+    std::fs::read_to_string(audit_policy(layout)).is_ok_and(|policy| policy == AUDIT_POLICY)
+}
+
 fn audit_policy(layout: &Layout) -> PathBuf {
     layout.state().join("audit-policy.yaml")
 }

@@ -88,9 +88,12 @@ pub(super) fn wait_for(what: &str, limit: Duration, mut ready: impl FnMut() -> b
     Ok(())
 }
 
-/// The group of daemons in one hierarchy; `pids` is in every kernel that runs containers.
+/// One hierarchy, which is in every kernel that runs containers.
+pub(super) const PIDS: &str = "/sys/fs/cgroup/pids";
+
+/// The group of daemons in it.
 fn daemons_cgroup() -> Result<PathBuf> {
-    let group = Path::new("/sys/fs/cgroup/pids").join(CGROUP).join("daemons");
+    let group = Path::new(PIDS).join(CGROUP).join("daemons");
     std::fs::create_dir_all(&group)
         .with_context(|| format!("could not create {}\n\nhint: run as root", group.display()))?;
     Ok(group)

@@ -93,7 +93,7 @@ fn node(args: &Args, index: u32) -> Value {
     })
 }
 
-fn wait_ready(kubectl: &Kubectl, selector: &str, wanted: usize) -> Result<usize> {
+fn wait_ready(kubectl: &Kubectl, selector: &str, expected: usize) -> Result<usize> {
     let begin = Instant::now();
     let ready =
         r#"jsonpath={range .items[*]}{.status.conditions[?(@.type=="Ready")].status}{"\n"}{end}"#;
@@ -106,11 +106,11 @@ fn wait_ready(kubectl: &Kubectl, selector: &str, wanted: usize) -> Result<usize>
             &format!("--output={ready}"),
         ])?;
         let count = text.lines().filter(|line| *line == "True").count();
-        if count >= wanted {
+        if count >= expected {
             return Ok(count);
         }
         if begin.elapsed() > Duration::from_secs(300) {
-            bail!("{count} of {wanted} emulated nodes are ready after 300 s");
+            bail!("{count} of {expected} emulated nodes are ready after 300 s");
         }
         std::thread::sleep(Duration::from_millis(500));
     }

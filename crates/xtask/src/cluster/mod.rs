@@ -157,6 +157,20 @@ pub(crate) fn second_kubelet_pid() -> Result<Option<u32>> {
     daemon::pid_of("kubelet", NODES[1].name)
 }
 
+/// The node and the process of each kubelet: stories that lose a node stop them.
+pub(crate) fn kubelets() -> Result<Vec<(&'static str, u32)>> {
+    let mut found = Vec::new();
+    for node in NODES {
+        found.extend(daemon::pid_of("kubelet", node.name)?.map(|pid| (node.name, pid)));
+    }
+    Ok(found)
+}
+
+/// The cgroup below which all processes of pods are.
+pub(crate) fn cgroup() -> PathBuf {
+    Path::new(daemon::PIDS).join(layout::CGROUP)
+}
+
 /// Builds and caches the parts, if they are not.
 pub(crate) fn build_parts(root: &Path) -> Result<()> {
     let layout = Layout::new()?;

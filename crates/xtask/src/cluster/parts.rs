@@ -227,6 +227,7 @@ fn pack(versions: &Versions, parts: &Parts) -> Result<()> {
             name: format!("{IMAGES}/{name}:{version}"),
             files: vec![(program, target.to_owned())],
             entrypoint: vec![target.to_owned()],
+            environment: Vec::new(),
         };
         oci::write_archive(&image, &parts.folder.join("images").join(format!("{name}.tar")))?;
     }
@@ -244,6 +245,7 @@ fn pack(versions: &Versions, parts: &Parts) -> Result<()> {
         .chain([(parts.program("targets"), "/targets".to_owned())])
         .collect(),
         entrypoint: vec!["/prometheus".into()],
+        environment: Vec::new(),
     };
     oci::write_archive(&image, &parts.folder.join("images/prometheus.tar"))
 }

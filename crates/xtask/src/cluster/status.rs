@@ -1,18 +1,21 @@
 //! Is it up, and what stands?
 
 use super::addons::NEEDED;
+use super::control;
 use super::kubectl::Kubectl;
 use super::layout::Layout;
 use super::versions::Versions;
 use anyhow::Result;
 use std::path::Path;
 
-/// True when a cluster of these versions answers and every needed Deployment is available.
+/// True when a cluster of these versions and of today's audit policy answers and every needed Deployment is available.
 pub(super) fn is_usable(root: &Path, layout: &Layout) -> bool {
     let Ok(key) = Versions::read(root).and_then(|versions| versions.key(root)) else {
         return false;
     };
-    if std::fs::read_to_string(layout.running_key()).ok() != Some(key) {
+    if std::fs::read_to_string(layout.running_key()).ok() != Some(key)
+        || !control::is_current(layout)
+    {
         return false;
     }
     let Ok(kubectl) = own(root, layout) else { return false };

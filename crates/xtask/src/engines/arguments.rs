@@ -179,8 +179,8 @@ fn llama_server(pins: &Pins, shelf: &Shelf, lists: &[&List]) -> Result<Outcome> 
     for (args, meant) in all.chain([(unknown.as_slice(), &Value::Null)]) {
         // Nothing is fetched: a model that is not there is no fault of the list.
         let output = Command::new(&program).args(args).args(["--offline", "--help"]).output()?;
-        let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        let refusal = said.lines().find(|line| {
+        let printed = String::from_utf8_lossy(&output.stderr).into_owned();
+        let refusal = printed.lines().find(|line| {
             line.contains("invalid argument") || line.contains("error while handling argument")
         });
         found.push(match refusal {

@@ -15,21 +15,21 @@ use std::process::Command;
 
 /// The image archive with the program and the models.
 pub(super) fn pack(pins: &Pins, shelf: &Shelf, nano: &Path, smollm2: &Path) -> Result<PathBuf> {
-    let wanted = &pins.debian_llama;
+    let pinned = &pins.debian_llama;
     let models = [nano, smollm2].map(|path| path.display().to_string());
     let made_from: Vec<&str> =
-        wanted.packages.iter().chain(&models).map(String::as_str).chain([llama::IMAGE]).collect();
-    let part = Part { name: "llama-debian", version: &wanted.version, made_from: &made_from };
+        pinned.packages.iter().chain(&models).map(String::as_str).chain([llama::IMAGE]).collect();
+    let part = Part { name: "llama-debian", version: &pinned.version, made_from: &made_from };
     let folder = shelf.once(&part, "a download of 30 MB", |folder| {
         let root = folder.join("root");
-        unpack(wanted, folder, &root)?;
+        unpack(pinned, folder, &root)?;
         let mut files = libraries(&root)?;
         files.push((root.join("usr/bin/llama-server"), "/llama-server".to_owned()));
         files.push((root.join("usr/lib64").join(LOADER), format!("/lib64/{LOADER}")));
         files.push((nano.to_owned(), llama::NANO.to_owned()));
         files.push((smollm2.to_owned(), llama::SMOLLM2.to_owned()));
         let entrypoint = vec!["/llama-server".into()];
-        let image = Image { name: llama::IMAGE.into(), files, entrypoint };
+        let image = Image { name: llama::IMAGE.into(), files, entrypoint, environment: Vec::new() };
         oci::write_archive(&image, &folder.join(ARCHIVE))?;
         std::fs::remove_dir_all(root)?;
         Ok(())
@@ -48,7 +48,7 @@ const LIBRARIES: [&str; 3] = [
 ];
 
 /// Gets the packages without touching what apt knows of this machine, and unpacks them.
-fn unpack(wanted: &DebianLlama, folder: &Path, root: &Path) -> Result<()> {
+fn unpack(pinned: &DebianLlama, folder: &Path, root: &Path) -> Result<()> {
     let apt = folder.join("apt");
     for inside in ["lists/partial", "cache/archives/partial", "debs"] {
         std::fs::create_dir_all(apt.join(inside))?;
@@ -76,12 +76,12 @@ fn unpack(wanted: &DebianLlama, folder: &Path, root: &Path) -> Result<()> {
         process::read(get.args(args))
     };
     get(&["update"]).context("Debian's suite sid cannot be reached")?;
-    let version = &wanted.version;
+    let version = &pinned.version;
     let ours = ["llama.cpp-tools", "libllama0"].map(|name| format!("{name}={version}"));
     let ours: Vec<&str> = ours.iter().map(String::as_str).collect();
     get(&[&["download"], &ours[..]].concat())
         .with_context(|| format!("Debian has no llama.cpp {version} any more"))?;
-    let others: Vec<&str> = wanted.packages.iter().map(String::as_str).collect();
+    let others: Vec<&str> = pinned.packages.iter().map(String::as_str).collect();
     get(&[&["download"], &others[..]].concat())?;
     for package in std::fs::read_dir(apt.join("debs"))?.flatten() {
         process::read(Command::new("dpkg-deb").arg("--extract").arg(package.path()).arg(root))?;
@@ -137,7 +137,7 @@ mod tests {
         std::fs::write(folder.join("README"), "z").unwrap();
         let found = libraries(root.path()).unwrap();
         let places: Vec<&str> = found.iter().map(|(_, to)| to.as_str()).collect();
-        let wanted = ["libx.so.1", "liby.so"].map(|name| format!("/{}/{name}", LIBRARIES[0]));
-        assert_eq!(places, wanted);
+        let expected = ["libx.so.1", "liby.so"].map(|name| format!("/{}/{name}", LIBRARIES[0]));
+        assert_eq!(places, expected);
     }
 }

@@ -65,6 +65,7 @@ pub(super) fn pack(shelf: &Shelf, program: &Path, nano: &Path, smollm2: &Path) -
             name: IMAGE.into(),
             files: files.map(|(from, to)| (from.to_owned(), to.to_owned())).to_vec(),
             entrypoint: vec!["/llama-server".into()],
+            environment: Vec::new(),
         };
         oci::write_archive(&image, &folder.join("llama-server.tar"))
     })?;

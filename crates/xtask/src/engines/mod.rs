@@ -15,10 +15,13 @@ mod models;
 mod pins;
 mod python;
 mod shelf;
+mod torch;
+mod training;
 mod vllm;
 
 pub(crate) use clients::environment as clients_python;
 pub(crate) use llama::IMAGE;
+pub(crate) use training::{IMAGE as PYTHON_IMAGE, TrainingParts};
 
 use anyhow::Result;
 use pins::Pins;
@@ -63,6 +66,20 @@ pub(crate) fn run(root: &Path, args: &Args) -> Result<()> {
             Ok(())
         }
     }
+}
+
+/// The interpreter that has PyTorch for CPUs; it is made at the first call.
+pub(crate) fn torch_python(root: &Path) -> Result<PathBuf> {
+    torch::ensure(root)
+}
+
+/// What training runs of stories are made of. `None` if PyTorch is not in the cache and may not be downloaded.
+pub(crate) fn training(root: &Path, may_download: bool) -> Result<Option<TrainingParts>> {
+    let shelf = Shelf::open()?;
+    if !may_download && !training::is_cached(root, &shelf)? {
+        return Ok(None);
+    }
+    training::build(root, &shelf).map(Some)
 }
 
 /// What `cargo xtask engines arguments` does.

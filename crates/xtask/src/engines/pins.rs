@@ -12,6 +12,7 @@ pub(super) struct Pins {
     pub(super) model: Packages,
     pub(super) smollm2: SmolLm2,
     pub(super) vllm: Vllm,
+    pub(super) torch: Packages,
     pub(super) sglang: Package,
     pub(super) arguments: Packages,
     pub(super) clients: Packages,
@@ -104,7 +105,7 @@ mod tests {
     #[test]
     fn every_pin_of_the_tree_is_exact() {
         let pins = Pins::read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")).unwrap();
-        for package in [&pins.model, &pins.clients, &pins.arguments]
+        for package in [&pins.model, &pins.clients, &pins.arguments, &pins.torch]
             .into_iter()
             .flat_map(|list| &list.packages)
         {

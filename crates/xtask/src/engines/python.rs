@@ -30,8 +30,8 @@ pub(super) enum Form {
 pub(super) fn download(package: &Package, form: Form, folder: &Path) -> Result<PathBuf> {
     let Package { package: name, version, sha256 } = package;
     std::fs::create_dir_all(folder)?;
-    let wanted = folder.join("wanted.txt");
-    std::fs::write(&wanted, format!("{name}=={version} --hash=sha256:{sha256}\n"))?;
+    let requirements = folder.join("wanted.txt");
+    std::fs::write(&requirements, format!("{name}=={version} --hash=sha256:{sha256}\n"))?;
     let only = match form {
         // For this one package: what pip builds with to ask the archive about itself may be wheels.
         Form::Source => format!("--no-binary={name}"),
@@ -41,13 +41,13 @@ pub(super) fn download(package: &Package, form: Form, folder: &Path) -> Result<P
     // An environment of its own: Debian's Python has no pip outside of one.
     let mut command = pip(&environment(&folder.join("pip"), &[])?);
     command.args(["download", "--quiet", "--no-deps", "--require-hashes", &only]);
-    process::read(command.arg("--dest").arg(&target).arg("--requirement").arg(&wanted))
+    process::read(command.arg("--dest").arg(&target).arg("--requirement").arg(&requirements))
         .with_context(|| format!("could not download {name} {version}"))?;
     let file = std::fs::read_dir(&target)?.next().context("pip downloaded nothing")??;
     Ok(file.path())
 }
 
-fn pip(python: &Path) -> Command {
+pub(super) fn pip(python: &Path) -> Command {
     let mut command = Command::new(python);
     command.args(["-m", "pip", "--disable-pip-version-check", "--no-input"]);
     command

@@ -24,8 +24,8 @@ pub(super) struct ServeArgs {
 
 /// The folder of vLLM's virtual environment.
 pub(super) fn ensure(pins: &Pins, root: &Path, shelf: &Shelf) -> Result<PathBuf> {
-    let script = root.join(SCRIPT);
-    let text = std::fs::read_to_string(&script).context(SCRIPT)?;
+    let script = root.join(CPU_TORCH);
+    let text = std::fs::read_to_string(&script).context(CPU_TORCH)?;
     let wheel = pins.vllm.wheel();
     let without = pins.vllm.without.join(" ");
     let made_from = [&wheel.sha256, &pins.vllm.uv, &pins.vllm.torch, &without, &text];
@@ -48,7 +48,7 @@ pub(super) fn serve(root: &Path, args: &ServeArgs) -> Result<()> {
     Err(std::os::unix::process::CommandExt::exec(&mut command)).context("could not start vLLM")
 }
 
-const SCRIPT: &str = "cluster/engines/cpu_torch.py";
+pub(super) const CPU_TORCH: &str = "cluster/engines/cpu_torch.py";
 
 fn install(pins: &Vllm, script: &Path, folder: &Path) -> Result<()> {
     let work = folder.join("work");
@@ -89,7 +89,7 @@ fn overrides_of(pins: &Vllm) -> String {
     lines.join("\n") + "\n"
 }
 
-fn packages_of(python: &Path) -> Result<PathBuf> {
+pub(super) fn packages_of(python: &Path) -> Result<PathBuf> {
     let ask = "import sysconfig; print(sysconfig.get_path('purelib'))";
     Ok(PathBuf::from(process::read(Command::new(python).args(["-c", ask]))?.trim()))
 }

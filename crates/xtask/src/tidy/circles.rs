@@ -13,7 +13,6 @@ mod tests;
 mod tokens;
 
 use super::Finding;
-use super::source::code_only;
 use super::tree::{Tree, under_crates};
 use code::{Crate, Edge};
 use std::collections::{BTreeMap, BTreeSet};
@@ -28,9 +27,7 @@ type Arrows<'a> = BTreeMap<(&'a str, &'a str), Edge<'a>>;
 pub(super) fn modules(tree: &Tree) -> Vec<Finding> {
     let of_crate =
         |path: &str| under_crates(path).is_some_and(|(_, file)| file.starts_with("src/"));
-    let texts = tree.texts_ending(".rs").filter(|(path, _)| of_crate(path));
-    let sources: BTreeMap<&str, String> =
-        texts.map(|(path, text)| (path, code_only(text))).collect();
+    let sources: BTreeMap<&str, &str> = tree.code().filter(|(path, _)| of_crate(path)).collect();
     let roots =
         sources.keys().filter(|path| under_crates(path).is_some_and(|(_, file)| is_root(file)));
     roots.flat_map(|path| circles(&Crate::read(&sources, path))).collect()
@@ -57,17 +54,17 @@ fn circles(code: &Crate<'_>) -> Vec<Finding> {
     }
     let mut found = Vec::new();
     for (parent, arrows) in &parents {
-        let mut told = BTreeSet::new();
+        let mut reported = BTreeSet::new();
         for start in arrows.keys().map(|(from, _)| *from) {
             let tied = tied(arrows, start);
-            if told.contains(start) || tied.len() < 2 {
+            if reported.contains(start) || tied.len() < 2 {
                 continue;
             }
             let shortest = tied.iter().filter_map(|one| shortest(arrows, one));
             if let Some(circle) = shortest.min_by_key(Vec::len) {
                 found.push(finding(code, parent, arrows, &circle, tied.len()));
             }
-            told.extend(tied);
+            reported.extend(tied);
         }
     }
     found

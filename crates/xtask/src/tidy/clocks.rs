@@ -1,7 +1,6 @@
 //! Tests and the clock.
 
 use super::Finding;
-use super::source::code_only;
 use super::tree::Tree;
 
 /// Rule: nothing is asserted to be quicker than some time.
@@ -11,8 +10,8 @@ use super::tree::Tree;
 /// or more.
 pub(super) fn quicker_than(tree: &Tree) -> Vec<Finding> {
     let mut found = Vec::new();
-    for (path, text) in tree.texts_ending(".rs") {
-        for (number, line) in code_only(text).lines().enumerate() {
+    for (path, code) in tree.code() {
+        for (number, line) in code.lines().enumerate() {
             let asserts = ["assert!(", "ensure!("].iter().any(|word| line.contains(word));
             let bounds =
                 ["< Duration::from_", "<= Duration::from_"].iter().any(|b| line.contains(b));

@@ -17,7 +17,8 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("routing", &["core"]),
     ("quota", &["core"]),
     ("identity", &["core"]),
-    ("simulator", &["core", "perf", "estimator", "governor", "routing"]),
+    ("training", &["core"]),
+    ("simulator", &["core", "perf", "estimator", "governor", "routing", "training"]),
     ("tuner", &["core", "estimator", "governor", "simulator"]),
     ("resources", &["core", "engines", "quota", "identity"]),
     ("telemetry", &["core"]),
@@ -47,6 +48,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "estimator",
             "governor",
             "quota",
+            "training",
             "tuner",
             "resources",
             "telemetry",
@@ -66,6 +68,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "governor",
             "routing",
             "identity",
+            "training",
             "simulator",
             "tuner",
             "resources",
@@ -102,13 +105,17 @@ const ARROWS: &[(&str, &[&str])] = &[
     // It scores the very model that `plan` uses.
     ("accuracy", &["figures", "core", "perf"]),
     // It scores the very governor that the operator runs.
-    ("bench", &["figures", "core", "perf", "governor", "routing", "simulator", "tuner"]),
+    (
+        "bench",
+        &["figures", "core", "perf", "governor", "routing", "training", "simulator", "tuner"],
+    ),
     // It starts the two above as programs, so that whoever compiles it compiles none of what they measure.
     ("xtask", &["figures"]),
 ];
 
 /// Crates that only compute.
-const PURE: &[&str] = &["core", "engines", "perf", "estimator", "governor", "routing", "identity"];
+const PURE: &[&str] =
+    &["core", "engines", "perf", "estimator", "governor", "training", "routing", "identity"];
 
 /// External packages that some crates must not use, and why.
 struct Ban {
@@ -158,7 +165,7 @@ const BANS: &[Ban] = &[
         reason: "a decision takes `now` as an argument, and these crates can read the clock",
     },
     Ban {
-        crates: &["core", "estimator", "governor", "routing"],
+        crates: &["core", "estimator", "governor", "training", "routing"],
         packages: &["schemars", "serde", "serde-json", "serde-saphyr", "toml"],
         tests_may: true,
         reason: "decision types are not serialisable, so that they can change freely; stored and \

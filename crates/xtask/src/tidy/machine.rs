@@ -37,7 +37,9 @@ pub(super) fn paths(tree: &Tree) -> Vec<Finding> {
                 .then_some(home)
         })
     };
-    each_line(tree, |line| Some((format!("names the machine's folder {}", found(line)?), mend)))
+    each_line(tree.texts(), |line| {
+        Some((format!("names the machine's folder {}", found(line)?), mend))
+    })
 }
 
 /// Rule: no text file names the host of a package registry.
@@ -47,15 +49,20 @@ pub(super) fn paths(tree: &Tree) -> Vec<Finding> {
 pub(super) fn registries(tree: &Tree) -> Vec<Finding> {
     let hosts: Vec<String> = HOSTS.iter().map(|parts| parts.join(".")).collect();
     let mend = "leave the source of packages to the machine's own settings";
-    each_line(tree, |line| {
+    let named =
+        tree.texts().filter(|(_, text)| hosts.iter().any(|host| text.contains(host.as_str())));
+    each_line(named, |line| {
         let host = hosts.iter().find(|host| line.contains(host.as_str()))?;
         Some((format!("names the package registry {host}"), mend))
     })
 }
 
-fn each_line(tree: &Tree, wrong: impl Fn(&str) -> Option<(String, &'static str)>) -> Vec<Finding> {
+fn each_line<'a>(
+    texts: impl Iterator<Item = (&'a str, &'a str)>,
+    wrong: impl Fn(&str) -> Option<(String, &'static str)>,
+) -> Vec<Finding> {
     let mut found = Vec::new();
-    for (path, text) in tree.texts() {
+    for (path, text) in texts {
         for (index, line) in text.lines().enumerate() {
             if let Some((wrong, mend)) = wrong(line) {
                 found.push(Finding::new(path, Some(index + 1), wrong, mend));

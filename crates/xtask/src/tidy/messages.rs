@@ -3,7 +3,7 @@
 //! The list is `docs/reference/messages.md`; `UPDATE=1 cargo xtask tidy` writes it.
 
 use super::Finding;
-use super::source::{code_only, test_items, words};
+use super::source::{test_items, words};
 use super::tree::Tree;
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -74,10 +74,9 @@ pub(super) fn page(tree: &Tree) -> String {
 
 fn messages(tree: &Tree) -> Messages {
     let mut found = Messages::new();
-    for (path, text) in tree.texts_ending(".rs") {
-        let Some(name) = product(path) else { continue };
-        let code = code_only(text);
-        let tests = test_items(&code);
+    for (path, code) in tree.code() {
+        let (Some(name), Some(text)) = (product(path), tree.text(path)) else { continue };
+        let tests = test_items(code);
         for (kind, (_, mark)) in KINDS.iter().enumerate() {
             let is_other = |at: usize| {
                 let inside = code[..at].ends_with(|c: char| c.is_alphanumeric() || c == '_');
@@ -87,10 +86,10 @@ fn messages(tree: &Tree) -> Messages {
                 let from = at + mark.len();
                 let text = match *mark {
                     "=>" if path != REASONS => None,
-                    "=>" => literals(text, &code, from..end_of_line(text, from)).next(),
-                    "#[error(" => literals(text, &code, from..closing(&code, from)).next(),
+                    "=>" => literals(text, code, from..end_of_line(text, from)).next(),
+                    "#[error(" => literals(text, code, from..closing(code, from)).next(),
                     // Fields of a log line stand before its message.
-                    _ => literals(text, &code, from..closing(&code, from)).last(),
+                    _ => literals(text, code, from..closing(code, from)).last(),
                 };
                 found.extend(text.map(|text| (kind, name.to_owned(), text)));
             }

@@ -1,7 +1,8 @@
 //! Names and opening words of files and modules.
 
 use super::Finding;
-use super::source::{code_only, line_of, words};
+use super::sizes::is_test_file;
+use super::source::{line_of, test_items, words};
 use super::tree::Tree;
 use std::collections::BTreeMap;
 
@@ -20,14 +21,13 @@ pub(super) fn heap_names(tree: &Tree) -> Vec<Finding> {
             found.push(Finding::new(path, None, wrong, HEAP_MEND));
         }
     }
-    for (path, text) in tree.texts_ending(".rs") {
-        let code = code_only(text);
-        let pairs = words(&code).zip(words(&code).skip(1));
+    for (path, code) in tree.code() {
+        let pairs = words(code).zip(words(code).skip(1));
         for ((at, _), (_, name)) in
             pairs.filter(|((_, word), (_, name))| *word == "mod" && HEAPS.contains(name))
         {
             let wrong = format!("module `{name}` says nothing about what is inside");
-            found.push(Finding::new(path, Some(line_of(&code, at)), wrong, HEAP_MEND));
+            found.push(Finding::new(path, Some(line_of(code, at)), wrong, HEAP_MEND));
         }
     }
     found
@@ -36,33 +36,75 @@ pub(super) fn heap_names(tree: &Tree) -> Vec<Finding> {
 /// Words for which the field has others; `docs/glossary.md` says which.
 const PRIVATE: &[&str] = &["seat", "seats", "lane", "lanes", "wish", "wishes", "wished"];
 
+/// The same in names of few words outside tests; a longer name is a sentence, and may have any.
+const NOT_IN_NAMES: &[&str] = &["told", "heard", "unheard", "said", "kept"];
+
+/// The same where it is the whole name: `look_ahead` and `look_up` are words of the field.
+const NOT_ALONE: &[&str] = &["look", "looks"];
+
+/// From so many words on a name is a sentence.
+const SENTENCE_WORDS: usize = 4;
+
+/// Names of stored forms, which files and answers that exist have.
+const STORED_NAMES: &[&str] = &["ToldCapacity", "kept_percent"];
+
 /// Rule: code speaks the words of the glossary.
 pub(super) fn private_words(tree: &Tree) -> Vec<Finding> {
     let mut found = Vec::new();
-    for (path, text) in tree.texts_ending(".rs") {
-        let code = code_only(text);
-        let is_private = |word: &str| {
-            let lower = word.to_ascii_lowercase();
-            lower.split('_').any(|part| PRIVATE.contains(&part))
-        };
-        for (at, word) in words(&code).filter(|(_, word)| is_private(word)) {
+    for (path, code) in tree.code() {
+        let tests = test_items(code);
+        let is_tested =
+            |at: usize| is_test_file(path) || tests.iter().any(|item| item.contains(&at));
+        let is_wrong =
+            |at: usize, word: &str| is_private(word) || (!is_tested(at) && is_private_name(word));
+        for (at, word) in words(code).filter(|(at, word)| is_wrong(*at, word)) {
             let wrong = format!("`{word}` is not a word of the field");
             let mend = "take the word of docs/glossary.md";
-            found.push(Finding::new(path, Some(line_of(&code, at)), wrong, mend));
+            found.push(Finding::new(path, Some(line_of(code, at)), wrong, mend));
         }
     }
     found
 }
 
+/// Whether a word in it is private everywhere.
+fn is_private(word: &str) -> bool {
+    word.to_ascii_lowercase().split('_').any(|part| PRIVATE.contains(&part))
+}
+
+/// Whether it is a name, and no sentence, with a word that is private in names.
+fn is_private_name(word: &str) -> bool {
+    let parts = parts(word);
+    let has = |private: &[&str]| parts.iter().any(|part| private.contains(&part.as_str()));
+    !STORED_NAMES.contains(&word)
+        && parts.len() < SENTENCE_WORDS
+        && (has(NOT_IN_NAMES) || parts.len() == 1 && has(NOT_ALONE))
+}
+
+/// The words of a name, in lower case: `ToldCapacity` has two, as `told_capacity` has.
+fn parts(word: &str) -> Vec<String> {
+    let mut parts = vec![String::new()];
+    let mut before = '_';
+    for letter in word.chars() {
+        if letter == '_' || (letter.is_uppercase() && before.is_lowercase()) {
+            parts.push(String::new());
+        }
+        if let Some(last) = parts.last_mut().filter(|_| letter != '_') {
+            last.extend(letter.to_lowercase());
+        }
+        before = letter;
+    }
+    parts.retain(|part| !part.is_empty());
+    parts
+}
+
 /// Rule: a public type name has one meaning in the workspace.
 pub(super) fn one_meaning(tree: &Tree) -> Vec<Finding> {
     let mut places: BTreeMap<String, Vec<(&str, usize)>> = BTreeMap::new();
-    for (path, text) in tree.texts_ending(".rs") {
+    for (path, code) in tree.code() {
         if !path.starts_with("crates/") || !path.contains("/src/") {
             continue;
         }
-        let code = code_only(text);
-        let all: Vec<(usize, &str)> = words(&code).collect();
+        let all: Vec<(usize, &str)> = words(code).collect();
         for three in all.windows(3) {
             let [(at, first), (_, kind), (_, name)] = three else { continue };
             // `pub(crate)` has a bracket behind it, and is nobody else's business.
@@ -70,7 +112,7 @@ pub(super) fn one_meaning(tree: &Tree) -> Vec<Finding> {
             // `$type` of a macro is not a name.
             let is_name = name.starts_with(|first: char| first.is_ascii_uppercase());
             if is_public && is_name && matches!(*kind, "struct" | "enum" | "trait" | "type") {
-                places.entry((*name).to_owned()).or_default().push((path, line_of(&code, *at)));
+                places.entry((*name).to_owned()).or_default().push((path, line_of(code, *at)));
             }
         }
     }
@@ -108,17 +150,16 @@ pub(super) fn module_docs(tree: &Tree) -> Vec<Finding> {
 /// The simulator and production call the same functions; effects are absent, not switched off.
 pub(super) fn simulation_switch(tree: &Tree) -> Vec<Finding> {
     let mut found = Vec::new();
-    for (path, text) in tree.texts_ending(".rs") {
-        let code = code_only(text);
+    for (path, code) in tree.code() {
         let switch = |(at, word): &(usize, &str)| {
             let rest = code[at + word.len()..].trim_start().strip_prefix(':').map(str::trim_start);
             *word == "is_simulation"
                 || *word == "simulation" && rest.is_some_and(|rest| rest.starts_with("bool"))
         };
-        for (at, word) in words(&code).filter(switch) {
+        for (at, word) in words(code).filter(switch) {
             let wrong = format!("`{word}` asks whether this is a simulation");
             let mend = "pass the value that differs (now, a source, a sink) as an argument";
-            found.push(Finding::new(path, Some(line_of(&code, at)), wrong, mend));
+            found.push(Finding::new(path, Some(line_of(code, at)), wrong, mend));
         }
     }
     found
@@ -147,6 +188,30 @@ mod tests {
         }
         let mended = "// a seat\nlet plane = \"lane\";";
         assert_eq!(private_words(&made_up(&[("a.rs", mended)])), []);
+    }
+
+    #[test]
+    fn names_that_tell_or_look_fail_outside_tests_and_sentences() {
+        for text in [
+            "let told = 1;",
+            "fn a(heard_at: u8) {}",
+            "enum A { Told }",
+            "struct KeptBytes;",
+            "const LOOK: u8 = 1;",
+            "a.said()",
+        ] {
+            assert_eq!(private_words(&made_up(&[("a.rs", text)])).len(), 1, "{text}");
+        }
+        for text in [
+            "fn what_is_told_is_heard() {}",
+            "#[cfg(test)]\nmod tests {\n let told = 1;\n}",
+            "let look_ahead = names::look_up(table);",
+            "enum KindForm { ToldCapacity }",
+            "let sad = folded;",
+        ] {
+            assert_eq!(private_words(&made_up(&[("a.rs", text)])), [], "{text}");
+        }
+        assert_eq!(private_words(&made_up(&[("crates/a/src/tests.rs", "let told = 1;")])), []);
     }
 
     #[test]

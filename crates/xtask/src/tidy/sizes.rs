@@ -4,7 +4,7 @@
 //! may be as long as the cases they list, within reason.
 
 use super::Finding;
-use super::source::{code_only, functions, line_of, test_items};
+use super::source::{functions, line_of, test_items};
 use super::tree::Tree;
 
 const FILE_LINES: usize = 600;
@@ -29,11 +29,11 @@ pub(super) fn files(tree: &Tree) -> Vec<Finding> {
 
 fn files_with(tree: &Tree, exceptions: &[Exception]) -> Vec<Finding> {
     let mut found = Vec::new();
-    for (path, text) in tree.texts_ending(".rs") {
+    for (path, code) in tree.code() {
         if is_test_file(path) {
             continue;
         }
-        let lines = production_lines(text);
+        let lines = production_lines(code);
         let is_main = path.ends_with("/main.rs");
         let usual = if is_main { MAIN_LINES } else { FILE_LINES };
         let exception = exceptions.iter().find(|exception| exception.path == path);
@@ -59,12 +59,11 @@ fn files_with(tree: &Tree, exceptions: &[Exception]) -> Vec<Finding> {
 /// Rule: a function has at most 80 lines, in tests at most 150.
 pub(super) fn functions_in_limits(tree: &Tree) -> Vec<Finding> {
     let mut found = Vec::new();
-    for (path, text) in tree.texts_ending(".rs") {
-        let code = code_only(text);
-        let tests = test_items(&code);
-        for function in functions(&code) {
-            let first = line_of(&code, function.bytes.start);
-            let lines = line_of(&code, function.bytes.end) - first + 1;
+    for (path, code) in tree.code() {
+        let tests = test_items(code);
+        for function in functions(code) {
+            let first = line_of(code, function.bytes.start);
+            let lines = line_of(code, function.bytes.end) - first + 1;
             let in_tests = is_test_file(path)
                 || tests.iter().any(|range| range.contains(&function.bytes.start));
             let limit = if in_tests { TEST_FUNCTION_LINES } else { FUNCTION_LINES };
@@ -79,17 +78,15 @@ pub(super) fn functions_in_limits(tree: &Tree) -> Vec<Finding> {
 }
 
 /// Unit tests live in `tests.rs` or an inline module, integration tests under `tests/`.
-fn is_test_file(path: &str) -> bool {
+pub(super) fn is_test_file(path: &str) -> bool {
     path.ends_with("/tests.rs") || path.contains("/tests/") || path.starts_with("tests/")
 }
 
-fn production_lines(text: &str) -> usize {
-    let code = code_only(text);
-    let span = |range: &std::ops::Range<usize>| {
-        line_of(&code, range.end) - line_of(&code, range.start) + 1
-    };
-    let in_tests: usize = test_items(&code).iter().map(span).sum();
-    text.lines().count().saturating_sub(in_tests)
+fn production_lines(code: &str) -> usize {
+    let span =
+        |range: &std::ops::Range<usize>| line_of(code, range.end) - line_of(code, range.start) + 1;
+    let in_tests: usize = test_items(code).iter().map(span).sum();
+    code.lines().count().saturating_sub(in_tests)
 }
 
 #[cfg(test)]

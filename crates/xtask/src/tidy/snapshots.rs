@@ -1,7 +1,7 @@
 //! Who builds what decisions are made on.
 
 use super::Finding;
-use super::source::{code_only, line_of, words};
+use super::source::{line_of, words};
 use super::tree::Tree;
 
 /// Where a snapshot may be built: by the estimator, and by those who test what it is read by.
@@ -13,12 +13,11 @@ const BUILDERS: &[&str] = &["crates/estimator/src/", "crates/core/src/testing/"]
 /// live run differed from its replay by 15 % for a reason that nobody found.
 pub(super) fn built(tree: &Tree) -> Vec<Finding> {
     let mut found = Vec::new();
-    let sources = tree.texts_ending(".rs").filter(|(path, _)| {
+    let sources = tree.code().filter(|(path, _)| {
         !path.contains("/tests/") && !BUILDERS.iter().any(|builder| path.starts_with(builder))
     });
-    for (path, text) in sources {
-        let code = code_only(text);
-        for (at, _) in words(&code).filter(|(_, word)| *word == "Snapshot") {
+    for (path, code) in sources {
+        for (at, _) in words(code).filter(|(_, word)| *word == "Snapshot") {
             let before = code[..at].trim_end();
             let names_a_type =
                 ["->", " for", "struct", "impl"].iter().any(|word| before.ends_with(word));
@@ -26,7 +25,7 @@ pub(super) fn built(tree: &Tree) -> Vec<Finding> {
             if opens && !names_a_type {
                 let wrong = "builds a `Snapshot`";
                 let mend = "give readings to `flyball_estimator::Estimator`, so that a replay sees what production sees";
-                found.push(Finding::new(path, Some(line_of(&code, at)), wrong, mend));
+                found.push(Finding::new(path, Some(line_of(code, at)), wrong, mend));
             }
         }
     }

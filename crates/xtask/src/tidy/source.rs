@@ -202,8 +202,8 @@ mod tests {
         let code = code_only(text);
         assert_eq!(code.len(), text.len());
         assert_eq!(code.lines().count(), text.lines().count());
-        let kept: Vec<_> = words(&code).map(|(_, word)| word).collect();
-        assert_eq!(kept, ["a", "f", "i", "k", "é", "r", "n"]);
+        let left: Vec<_> = words(&code).map(|(_, word)| word).collect();
+        assert_eq!(left, ["a", "f", "i", "k", "é", "r", "n"]);
     }
 
     #[test]

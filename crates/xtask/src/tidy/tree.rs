@@ -8,6 +8,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
+use super::source::code_only;
 use anyhow::{Context, Result};
 
 /// Build output and git's own data are not part of the tree.
@@ -17,6 +18,8 @@ const NOT_WALKED: &[&str] = &["target", ".git"];
 pub(super) struct Tree {
     /// Text by path; `None` for files that are not UTF-8.
     files: BTreeMap<String, Option<String>>,
+    /// What is code in each Rust file. Most rules read it, and to find it takes longer than any of them.
+    code: BTreeMap<String, String>,
 }
 
 /// A crate's folder name and its manifest.
@@ -52,7 +55,11 @@ impl Tree {
             let Ok(bytes) = fs::read(root.join(&path)) else { continue };
             files.insert(path, String::from_utf8(bytes).ok());
         }
-        Ok(Self { files })
+        let is_rust = |(path, text): (&String, &Option<String>)| {
+            Some((path.clone(), code_only(text.as_deref().filter(|_| path.ends_with(".rs"))?)))
+        };
+        let code = files.iter().filter_map(is_rust).collect();
+        Ok(Self { files, code })
     }
 
     pub(super) fn len(&self) -> usize {
@@ -70,6 +77,11 @@ impl Tree {
 
     pub(super) fn texts_ending(&self, end: &str) -> impl Iterator<Item = (&str, &str)> {
         self.texts().filter(move |(path, _)| path.ends_with(end))
+    }
+
+    /// Path and code of each Rust file, as [`code_only`] leaves it.
+    pub(super) fn code(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.code.iter().map(|(path, code)| (path.as_str(), code.as_str()))
     }
 
     pub(super) fn text(&self, path: &str) -> Option<&str> {

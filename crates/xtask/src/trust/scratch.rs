@@ -66,8 +66,8 @@ impl Scratch {
         if !output.status.success() {
             return Ok(None);
         }
-        let said = String::from_utf8_lossy(&output.stdout);
-        let program = said.lines().rev().find_map(executable);
+        let printed = String::from_utf8_lossy(&output.stdout);
+        let program = printed.lines().rev().find_map(executable);
         program.map(Some).with_context(|| format!("{package} has no test program"))
     }
 

@@ -23,9 +23,9 @@ pub(crate) fn run(root: &Path, args: &Args) -> Result<()> {
         compile::nextest(root, &format!("package(flyball-operator) and test(={TEST})"))?;
     nextest.env("FLYBALL_WORLD_SEEDS", args.seeds.to_string()).arg("--no-capture");
     let output = nextest.output().context("starting nextest")?;
-    let said = String::from_utf8_lossy(&output.stdout);
-    print!("{said}");
-    let Some((tried, broken)) = said.lines().find_map(counts) else {
+    let printed = String::from_utf8_lossy(&output.stdout);
+    print!("{printed}");
+    let Some((tried, broken)) = printed.lines().find_map(counts) else {
         bail!("the worlds did not run:\n{}", String::from_utf8_lossy(&output.stderr));
     };
     if args.figure {

@@ -12,7 +12,7 @@ pub(super) enum Fault {
     /// An engine's process is killed, and started again when it is mended.
     Kill,
     /// An engine is told by POST to misbehave.
-    Told(&'static str),
+    Engine(&'static str),
     /// The fault proxies do it by their script, which has a rule for that minute.
     Network(&'static str),
 }
@@ -21,14 +21,14 @@ pub(super) enum Fault {
 const FAULTS: [Fault; 10] = [
     Fault::Kill,
     Fault::Network("action = \"reset\"\nafter_bytes = 2000\nshare = 0.5"),
-    Fault::Told(r#"{"stall_after_tokens":6,"share":0.3}"#),
-    Fault::Told(r#"{"truncate_after_tokens":5,"share":0.4}"#),
+    Fault::Engine(r#"{"stall_after_tokens":6,"share":0.3}"#),
+    Fault::Engine(r#"{"truncate_after_tokens":5,"share":0.4}"#),
     Fault::Network("action = \"delay\"\nmilliseconds = 50\njitter_milliseconds = 300"),
-    Fault::Told(r#"{"hang":true,"share":0.5}"#),
-    Fault::Told(r#"{"error_chance":0.5}"#),
+    Fault::Engine(r#"{"hang":true,"share":0.5}"#),
+    Fault::Engine(r#"{"error_chance":0.5}"#),
     Fault::Network("action = \"refuse\"\nshare = 0.7"),
-    Fault::Told(r#"{"ignore_aborts":true}"#),
-    Fault::Told(r#"{"draining":true}"#),
+    Fault::Engine(r#"{"ignore_aborts":true}"#),
+    Fault::Engine(r#"{"draining":true}"#),
 ];
 
 impl Fault {

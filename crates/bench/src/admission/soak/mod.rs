@@ -10,7 +10,7 @@ mod world;
 
 use super::report::Report;
 use super::rig::{Rig, several};
-use super::watch::Look;
+use super::watch::GatewaySample;
 use crate::figures::Op;
 use crate::page::{Measured, measure};
 use crate::programs::kernel;
@@ -40,7 +40,7 @@ struct Sample {
     resident_bytes: u64,
     open_files: usize,
     cpu_seconds: f64,
-    look: Option<Look>,
+    state: Option<GatewaySample>,
 }
 
 pub(super) fn measured(rig: &mut Rig, minutes: f64) -> Result<Measured> {
@@ -71,7 +71,7 @@ fn sampled(
     file: &Path,
 ) -> Result<Vec<Sample>> {
     let began = Instant::now();
-    let (mut samples, mut said, mut next) = (Vec::new(), 0, began);
+    let (mut samples, mut printed, mut next) = (Vec::new(), 0, began);
     while !over() {
         world.follow(rig, began.elapsed())?;
         if Instant::now() >= next {
@@ -79,8 +79,8 @@ fn sampled(
             sample(world, began, &mut samples)?;
         }
         let minute = began.elapsed().as_secs() / 60;
-        if minute > said {
-            said = minute;
+        if minute > printed {
+            printed = minute;
             progress(world, minute, &samples);
             write(file, &samples)?;
         }
@@ -99,7 +99,7 @@ fn sample(world: &World, began: Instant, samples: &mut Vec<Sample>) -> Result<()
             resident_bytes: kernel::resident_memory(pid)?,
             open_files: kernel::open_files(pid),
             cpu_seconds: kernel::cpu(pid)?.scheduler_nanos as f64 / 1e9,
-            look: gateway.look().ok(),
+            state: gateway.sample().ok(),
         });
     }
     Ok(())
@@ -109,7 +109,7 @@ fn progress(world: &World, minute: u64, samples: &[Sample]) {
     let last = samples.iter().rev().take(world.gateways.len()).rev();
     let words: Vec<String> = last
         .map(|sample| {
-            let flight = sample.look.map_or("?".to_owned(), |look| look.in_flight.to_string());
+            let flight = sample.state.map_or("?".to_owned(), |state| state.in_flight.to_string());
             let megabytes = sample.resident_bytes as f64 / 1e6;
             format!("{megabytes:.1} MB, {flight} in flight, {} files", sample.open_files)
         })
@@ -158,11 +158,11 @@ fn names() -> Vec<String> {
 fn leaks(world: &World) -> Result<Vec<String>> {
     let mut leaks = Vec::new();
     for (index, gateway) in world.gateways.iter().enumerate() {
-        let look = gateway.look()?;
-        for (name, count) in look.left_over() {
+        let state = gateway.sample()?;
+        for (name, count) in state.left_over() {
             leaks.push(format!("gateway {index}: {count} {name}"));
         }
-        if look.waiting.is_none() {
+        if state.waiting.is_none() {
             leaks.push(format!("gateway {index}: /state does not tell who waits"));
         }
     }

@@ -77,17 +77,17 @@ impl World {
         let (minute, second) = (since.as_secs() / 60, since.as_secs() % 60);
         // Each engine in turn, so that three of four work.
         let engine = minute as usize % ENGINES;
-        let wanted = DURING.contains(&second).then(|| (Fault::of(minute), engine));
-        if wanted == self.now {
+        let due = DURING.contains(&second).then(|| (Fault::of(minute), engine));
+        if due == self.now {
             return Ok(());
         }
         if let Some((fault, engine)) = self.now.take() {
             fault.end(rig, self, engine)?;
         }
-        if let Some((fault, engine)) = wanted {
+        if let Some((fault, engine)) = due {
             fault.begin(self, engine)?;
             self.faults += 1;
-            self.now = wanted;
+            self.now = due;
         }
         Ok(())
     }
@@ -158,7 +158,7 @@ impl Fault {
     fn begin(self, world: &mut World, engine: usize) -> Result<()> {
         match self {
             Self::Kill => world.kill(engine),
-            Self::Told(faults) => tell(world, engine, faults),
+            Self::Engine(faults) => set_faults(world, engine, faults),
             Self::Network(_) => Ok(()),
         }
     }
@@ -166,13 +166,13 @@ impl Fault {
     fn end(self, rig: &Rig, world: &mut World, engine: usize) -> Result<()> {
         match self {
             Self::Kill => world.restart(rig, engine),
-            Self::Told(_) => tell(world, engine, "{}"),
+            Self::Engine(_) => set_faults(world, engine, "{}"),
             Self::Network(_) => Ok(()),
         }
     }
 }
 
-fn tell(world: &World, engine: usize, faults: &str) -> Result<()> {
+fn set_faults(world: &World, engine: usize, faults: &str) -> Result<()> {
     let answer = post(world.engine(engine), "/emulator/faults", faults)?;
     ensure!(answer.starts_with("HTTP/1.1 200"), "an engine does not take {faults}: {answer}");
     Ok(())

@@ -174,7 +174,7 @@ impl Drawing<'_> {
             let (path, rect, words) = match limit.axis {
                 Which::X => {
                     let x = self.at_x(limit.value);
-                    let words = format!("{}: {}", limit.label, self.x.say(limit.value));
+                    let words = format!("{}: {}", limit.label, self.x.label(limit.value));
                     // Left of the line if there is no room on the right.
                     let wide = text_width(&words);
                     let left = if x + 6.0 + wide < RIGHT { x + 6.0 } else { x - 6.0 - wide };
@@ -183,7 +183,7 @@ impl Drawing<'_> {
                 }
                 Which::Y => {
                     let y = self.at_y(limit.value);
-                    let words = format!("{}: {}", limit.label, self.y.say(limit.value));
+                    let words = format!("{}: {}", limit.label, self.y.label(limit.value));
                     let left = RIGHT - 6.0 - text_width(&words);
                     // Below the line if there is no room above.
                     let top = if y - LINE - 3.0 > self.top { y - LINE - 3.0 } else { y + 4.0 };

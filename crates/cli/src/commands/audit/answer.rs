@@ -39,7 +39,7 @@ struct AuditLines {
 
 /// Which acts are wanted.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Wanted {
+pub(super) struct AuditFilter {
     /// From this moment on.
     pub(super) since: Option<Timestamp>,
     /// Namespace and name.
@@ -47,14 +47,14 @@ pub(super) struct Wanted {
 }
 
 impl AuditList {
-    pub(super) fn of(mut stream: Stream, wanted: &Wanted, now: Timestamp) -> Self {
+    pub(super) fn of(mut stream: Stream, filter: &AuditFilter, now: Timestamp) -> Self {
         let counts = stream.counts;
         let mut problems = std::mem::take(&mut stream.problems);
         if counts.lines > 0 && counts.known == 0 && counts.broken == 0 {
             problems.push("no line is one of an audit log".to_owned());
         }
         let mut acts = stream.acts();
-        acts.retain(|act| wanted.has(act));
+        acts.retain(|act| filter.has(act));
         let lines = AuditLines {
             read: counts.lines,
             other: counts.others,
@@ -66,8 +66,8 @@ impl AuditList {
 
     fn table(&self, detail: Detail) -> Option<Block> {
         let now = self.asked_at.parse().unwrap_or(Timestamp::MAX);
-        let wanted = |act: &&AuditAct| detail == Detail::Full || act.was_refused();
-        let rows: Vec<Row> = self.acts.iter().filter(wanted).map(|act| act.row(now)).collect();
+        let shown = |act: &&AuditAct| detail == Detail::Full || act.was_refused();
+        let rows: Vec<Row> = self.acts.iter().filter(shown).map(|act| act.row(now)).collect();
         let columns = ["TIME", "LOG", "WHO", "DID", "ON", "OUTCOME"].map(Column::left);
         let columns = columns.map(|one| if one.title == "WHO" { one.at_least(20) } else { one });
         let columns = columns.into();
@@ -75,7 +75,7 @@ impl AuditList {
     }
 }
 
-impl Wanted {
+impl AuditFilter {
     fn has(&self, act: &AuditAct) -> bool {
         let recent = self
             .since
@@ -110,8 +110,8 @@ impl AuditAct {
         };
         let outcome = match self.outcome.as_str() {
             "accepted" => Cell::toned("accepted", Tone::Good),
-            said if self.was_refused() => Cell::toned(said, Tone::Bad),
-            said => Cell::from(said),
+            text if self.was_refused() => Cell::toned(text, Tone::Bad),
+            text => Cell::from(text),
         };
         let log = match self.source {
             Source::ApiServer => "api",

@@ -133,7 +133,7 @@ mod tests {
         let (a, b) = (key("a", 1), key("a-2", 2));
         let ending = with(a.clone(), "expires", json!(end));
         let disabled = with(a.clone(), "disabled", json!(true));
-        for (before, after, said) in [
+        for (before, after, expected) in [
             (json!(null), json!([a]), &["key created a (0000000001)"][..]),
             (json!([a]), json!(null), &["key removed a (0000000001)"]),
             (
@@ -169,7 +169,7 @@ mod tests {
                 &["key revoked a (0000000001)", "key a (0000000001) ends 2027-02-16T20:00:00Z"],
             ),
         ] {
-            assert_eq!(words(before.clone(), after.clone()), said, "{before} {after}");
+            assert_eq!(words(before.clone(), after.clone()), expected, "{before} {after}");
         }
     }
 

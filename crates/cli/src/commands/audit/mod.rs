@@ -26,8 +26,8 @@ use jiff::Timestamp;
 
 use crate::moment;
 use crate::output::{Exit, Failure, Printer};
+use answer::AuditFilter;
 pub(crate) use answer::AuditList;
-use answer::Wanted;
 use lines::Read;
 use stream::Stream;
 
@@ -61,8 +61,8 @@ pub(crate) fn run(args: &AuditArgs, printer: &Printer) -> Result<Exit, Failure> 
     for file in &args.files {
         read(&mut stream, file)?;
     }
-    let wanted = Wanted { since, tenant: args.tenant.clone() };
-    Ok(printer.answer(&AuditList::of(stream, &wanted, now)))
+    let filter = AuditFilter { since, tenant: args.tenant.clone() };
+    Ok(printer.answer(&AuditList::of(stream, &filter, now)))
 }
 
 fn read(stream: &mut Stream, file: &Path) -> Result<(), Failure> {

@@ -184,7 +184,7 @@ fn word(write: &Write) -> &'static str {
 }
 
 fn outcome(write: &Write) -> String {
-    let said = match write.code {
+    let text = match write.code {
         _ if write.panicked => "failed: the API server panicked".to_owned(),
         None => "unknown".to_owned(),
         Some(200..300) if write.dry_run => return "dry run".to_owned(),
@@ -192,7 +192,7 @@ fn outcome(write: &Write) -> String {
         Some(code @ 300..500) => format!("refused {code}"),
         Some(code) => format!("failed {code}"),
     };
-    if write.dry_run { format!("{said} (dry run)") } else { said }
+    if write.dry_run { format!("{text} (dry run)") } else { text }
 }
 
 /// Always with as many digits, so that the order of texts is that of time.

@@ -5,7 +5,7 @@ mod unknown;
 use serde_json::{Value, json};
 
 use super::act::{AuditAct, AuditChange};
-use super::answer::{AuditList, Wanted};
+use super::answer::{AuditFilter, AuditList};
 use super::stream::Stream;
 
 /// A key that must not be shown, and what a Tenant stores of one.
@@ -14,7 +14,7 @@ const HASH: &str = "2c26b46b68ffc68ff99b453c1d30413413422d706483bfa0f98a5e886266
 
 /// A request about the Tenant `ml/search`, at this second.
 #[derive(Clone)]
-struct Asked {
+struct LoggedCall {
     second: u32,
     user: &'static str,
     verb: &'static str,
@@ -24,7 +24,7 @@ struct Asked {
     response: Value,
 }
 
-impl Asked {
+impl LoggedCall {
     fn event(&self) -> Value {
         let time = format!("2026-11-15T14:02:{:02}.000000Z", self.second);
         let mut event = json!({
@@ -48,9 +48,9 @@ impl Asked {
     }
 }
 
-fn asked(second: u32, verb: &'static str, response: Value) -> Asked {
+fn call(second: u32, verb: &'static str, response: Value) -> LoggedCall {
     let code = if verb == "create" { 201 } else { 200 };
-    Asked { second, user: "alice@example.com", verb, code, request: Value::Null, response }
+    LoggedCall { second, user: "alice@example.com", verb, code, request: Value::Null, response }
 }
 
 /// The Tenant as it is stored.
@@ -83,7 +83,7 @@ fn acts(events: &[Value]) -> Vec<AuditAct> {
 }
 
 /// What was changed, in words, and whether that is all.
-fn told(events: &[Value]) -> Vec<(String, Option<bool>)> {
+fn outcomes(events: &[Value]) -> Vec<(String, Option<bool>)> {
     let words = |act: &AuditAct| {
         let words: Vec<String> = act.changes.iter().map(AuditChange::words).collect();
         (words.join("; "), act.all_changes)
@@ -91,6 +91,6 @@ fn told(events: &[Value]) -> Vec<(String, Option<bool>)> {
     acts(events).iter().map(words).collect()
 }
 
-fn list(lines: &[String], wanted: &Wanted) -> AuditList {
-    AuditList::of(stream(lines), wanted, "2026-11-15T15:00:00Z".parse().unwrap())
+fn list(lines: &[String], filter: &AuditFilter) -> AuditList {
+    AuditList::of(stream(lines), filter, "2026-11-15T15:00:00Z".parse().unwrap())
 }

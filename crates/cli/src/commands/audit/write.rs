@@ -165,7 +165,7 @@ impl Write {
         let name = |user: Option<User>| user.and_then(|user| user.username);
         let uri = event.request_uri.unwrap_or_default();
         let query = uri.split_once('?').map_or("", |(_, query)| query);
-        let has = |wanted: &dyn Fn(&str) -> bool| query.split('&').any(wanted);
+        let has = |is_set: &dyn Fn(&str) -> bool| query.split('&').any(is_set);
         Self {
             time,
             user: name(event.user).unwrap_or_default(),

@@ -80,8 +80,8 @@ impl<'a> Board<'a> {
     fn axis(&self) -> (String, String, String) {
         let first = self.policies.iter().flat_map(|policy| &policy.models).next();
         let begins = first.map_or(0.0, |model| model.timeline.begins_seconds);
-        let say = |share: f64| self.clock.say(begins + share * self.span_seconds);
-        (say(0.0), say(0.5), say(1.0))
+        let label = |share: f64| self.clock.label(begins + share * self.span_seconds);
+        (label(0.0), label(0.5), label(1.0))
     }
 
     /// A column over all models, in GPUs.

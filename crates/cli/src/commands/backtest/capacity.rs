@@ -35,7 +35,7 @@ pub(super) struct Capacity {
     /// Requests per second that none exceeds: while a queue stands, or as one of very many.
     pub(super) at_most: f64,
     /// The same as whoever decides is told it: time and room apart.
-    pub(super) told: CapacityPrediction,
+    pub(super) prediction: CapacityPrediction,
     /// How much more each of many carries.
     pub(super) pooling: Pooling,
     /// Of a million parts of its work, those that are reading, if known.
@@ -78,7 +78,7 @@ pub(super) fn given(per_second: f64, args: &ReplayArgs, tokens: (f64, f64)) -> C
     Capacity {
         per_second,
         at_most: per_second,
-        told: CapacityPrediction { rate: per_second, held: None },
+        prediction: CapacityPrediction { rate: per_second, held: None },
         pooling: Pooling::NONE,
         reading_per_million: None,
         unavoidable: 0.0,
@@ -126,10 +126,10 @@ pub(super) fn predicted(
         sequences: SEQUENCES,
     };
     let plan = serve(&question, &knowledge);
-    let wanted = format!("TP{}", args.tensor);
-    let reason = plan.rejected.iter().find(|one| one.layout.to_string() == wanted);
+    let layout_name = format!("TP{}", args.tensor);
+    let reason = plan.rejected.iter().find(|one| one.layout.to_string() == layout_name);
     let reason = reason.map(|one| one.reason.to_string());
-    let choice = plan.ranked.iter().find(|choice| choice.layout.to_string() == wanted);
+    let choice = plan.ranked.iter().find(|choice| choice.layout.to_string() == layout_name);
     let choice = choice.ok_or_else(|| cannot(name, gpu, args.tensor, reason))?;
     let unknown = || cannot(name, gpu, args.tensor, None);
     let speed = speed(&model, accelerator, choice, args, &knowledge).ok_or_else(unknown)?;
@@ -144,9 +144,9 @@ pub(super) fn predicted(
     let at = at_rate(&speed.step, &shape, &limits, knee.per_second.min(at_most));
     let work = at.map(|at| ReplicaWork::of(&speed.step, &shape, &at));
     let price = offer.map(|offer| offer.price.amount().micros() as f64 / 1e6);
-    let (told, paces) = told(&speed, &shape, &objectives(args), &knee);
+    let (prediction, paces) = prediction(&speed, &shape, &objectives(args), &knee);
     Ok(Capacity {
-        told,
+        prediction,
         per_second: knee.per_second,
         at_most: at_most.max(knee.per_second * pooling.ratio()),
         pooling,
@@ -167,7 +167,7 @@ pub(super) fn predicted(
 
 /// What whoever decides is told of it, as the operator is: how much sooner room ends than time is worked out, all else is
 /// what the replay found.
-fn told(
+fn prediction(
     speed: &Speed,
     shape: &RequestShape,
     objectives: &Objectives,
@@ -179,9 +179,9 @@ fn told(
     let (more, slower) = carried.zip(timely).map_or((1.0, 1.0), |(carried, timely)| {
         (timely.rate / carried.rate, (timely.tpot / carried.tpot).max(1.0))
     });
-    let told = CapacityPrediction::of(knee.per_second, more, knee.held);
-    let full = if told.held.is_some() { slower * knee.pace } else { knee.pace };
-    (told, Paces { idle: speed.idle_pace(shape), full, carried: knee.pace })
+    let prediction = CapacityPrediction::of(knee.per_second, more, knee.held);
+    let full = if prediction.held.is_some() { slower * knee.pace } else { knee.pace };
+    (prediction, Paces { idle: speed.idle_pace(shape), full, carried: knee.pace })
 }
 
 /// What a request is judged by.

@@ -4,16 +4,16 @@ use super::answer::{Backtest, PolicyView};
 use super::words;
 
 /// What `--max` held back, and whom.
-pub(super) fn said(answer: &Backtest, max: u32) -> Vec<String> {
+pub(super) fn notes(answer: &Backtest, max: u32) -> Vec<String> {
     let most = f64::from(max);
-    let mut said = Vec::new();
+    let mut notes = Vec::new();
     let peaks = answer.models.iter().enumerate().map(|(index, model)| {
         let policy = answer.policies.first().and_then(|policy| policy.models.get(index));
         let demand = policy.map_or(&[][..], |one| &one.timeline.demand);
         (model, demand.iter().flatten().copied().fold(0.0, f64::max))
     });
     for (model, peak) in peaks.filter(|(_, peak)| *peak > most) {
-        said.push(format!(
+        notes.push(format!(
             "{}: demand reaches {} replicas, and --max allows {}",
             model.name,
             words::count(peak.ceil()),
@@ -29,9 +29,9 @@ pub(super) fn said(answer: &Backtest, max: u32) -> Vec<String> {
         .collect();
     if !held.is_empty() {
         let (most, held) = (words::count(most), held.join(", "));
-        said.push(format!("--max {most} held back {held}; a larger one may show other numbers"));
+        notes.push(format!("--max {most} held back {held}; a larger one may show other numbers"));
     }
-    said
+    notes
 }
 
 /// How long a model had as many replicas as it may have, of the one that had for longest.
@@ -53,10 +53,10 @@ mod tests {
 
     #[test]
     fn a_limit_that_held_is_said_and_one_that_did_not_is_not() {
-        assert_eq!(said(&made_up(), 1_000), Vec::<String>::new());
-        let said = said(&made_up(), 5);
-        assert_eq!(said[0], "qwen3-32b: demand reaches 6 replicas, and --max allows 5");
-        assert!(said[1].starts_with("--max 5 held back hpa for 7 h"), "{said:?}");
-        assert_eq!(said.len(), 2);
+        assert_eq!(notes(&made_up(), 1_000), Vec::<String>::new());
+        let notes = notes(&made_up(), 5);
+        assert_eq!(notes[0], "qwen3-32b: demand reaches 6 replicas, and --max allows 5");
+        assert!(notes[1].starts_with("--max 5 held back hpa for 7 h"), "{notes:?}");
+        assert_eq!(notes.len(), 2);
     }
 }

@@ -15,7 +15,7 @@ const DAY: f64 = 86_400.0;
 
 impl Clock {
     /// `Tue 13:05` in UTC, or `day 2, 13:05` since the start.
-    pub(in crate::commands) fn say(&self, seconds: f64) -> String {
+    pub(in crate::commands) fn label(&self, seconds: f64) -> String {
         match self.moment(seconds) {
             Some(moment) => moment.to_zoned(TimeZone::UTC).strftime("%a %H:%M").to_string(),
             None => {
@@ -92,7 +92,7 @@ mod tests {
     #[test]
     fn times_are_said_and_read() {
         let clock = Clock::default();
-        assert_eq!(clock.say(DAY + 47_100.0), "day 2, 13:05");
+        assert_eq!(clock.label(DAY + 47_100.0), "day 2, 13:05");
         assert_eq!(clock.read("2d13:05"), Ok(DAY + 47_100.0));
         assert_eq!(clock.read("13:05"), Ok(47_100.0));
         assert_eq!(clock.midnight(1.0), DAY);
@@ -104,7 +104,7 @@ mod tests {
     #[test]
     fn a_known_start_sets_the_clock() {
         let clock = Clock { origin: "2026-11-10T18:00:00Z".parse().ok() };
-        assert_eq!(clock.say(3_600.0), "Tue 19:00");
+        assert_eq!(clock.label(3_600.0), "Tue 19:00");
         assert_eq!(clock.midnight(0.0), 6.0 * 3_600.0);
         // 13:05 comes first on the next day, 19:05 on the same.
         assert_eq!(clock.read("13:05"), Ok(19.0 * 3_600.0 + 300.0));

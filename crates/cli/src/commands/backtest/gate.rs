@@ -86,7 +86,7 @@ impl Gate {
         for policy in policies.iter().filter(meant) {
             match self.figure.of(policy) {
                 Some(value) if self.breaks(value) => {
-                    because.push(format!("{}: {}", policy.name, self.figure.say(value)));
+                    because.push(format!("{}: {}", policy.name, self.figure.label(value)));
                 }
                 Some(_) => {}
                 // Unknown is not "yes, it holds": a gate that cannot be judged must not let pass.
@@ -135,7 +135,7 @@ impl Figure {
         })
     }
 
-    fn say(self, value: f64) -> String {
+    fn label(self, value: f64) -> String {
         match self {
             Figure::Missed => format!("{} missed", words::percent(value)),
             Figure::WorstFiveMinutes => {

@@ -104,7 +104,7 @@ impl Ground {
                         let shape = shape(&part, tokens);
                         capacity::predicted(&name, gpu, args, &catalog, shape, &part.traffic)?
                     }
-                    (None, None) => return Err(nothing_said(&name)),
+                    (None, None) => return Err(no_capacity(&name)),
                 };
             let id = identity(&name, &subjects)?;
             let trace = match &part.traffic {
@@ -349,7 +349,7 @@ fn paired(args: &ReplayArgs) -> Result<(), Failure> {
 
 /// `FILE` or `FILE#NAME`.
 fn open(given: &str) -> Result<(load::Loaded, LoadedPart), Failure> {
-    let (file, wanted) = match given.rsplit_once('#') {
+    let (file, part_name) = match given.rsplit_once('#') {
         Some((file, name)) if !Path::new(given).exists() => (file, Some(name)),
         _ => (given, None),
     };
@@ -365,7 +365,7 @@ fn open(given: &str) -> Result<(load::Loaded, LoadedPart), Failure> {
             .code(FailureCode::Traffic)
     };
     let loaded = load::open(Path::new(file)).map_err(refused)?;
-    let part = loaded.part(wanted).map_err(refused)?.clone();
+    let part = loaded.part(part_name).map_err(refused)?.clone();
     Ok((loaded, part))
 }
 
@@ -475,7 +475,7 @@ fn part(trace: &Trace, from: Seconds, to: Seconds) -> Trace {
     }
 }
 
-fn nothing_said(model: &str) -> Failure {
+fn no_capacity(model: &str) -> Failure {
     Failure::new(Exit::Usage, format!("the capacity of a replica of {model} is unknown"))
         .hint("add --per-replica 1.4rps if you measured it, or --gpu h100 --tp 4 to predict it")
         .code(FailureCode::ReplicaCapacity)

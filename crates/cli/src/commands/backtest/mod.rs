@@ -3,7 +3,7 @@
 //! [`BacktestArgs`] and `args` say what can be typed, `ground` makes worlds of it (with `capacity`: what a replica
 //! carries), `policies` makes policies of names and files, `replay` runs them in the simulator (as a flow, or by
 //! `requests`) and `optimum` asks the clairvoyant. `collect` turns scores into an `answer` with a table (`view`)
-//! and a page (`page`); `caps` says which limits held, `gate` judges `--fail-if`. `tune` and `why` are the subcommands.
+//! and a page (`page`); `caps` says which limits held, `gate` judges `--fail-if`. `train`, `tune` and `why` are the subcommands.
 //!
 //! Nothing is decided here: the simulator replays, the policies decide.
 
@@ -25,6 +25,7 @@ mod requests;
 mod spark;
 #[cfg(test)]
 mod tests;
+mod train;
 mod tune;
 mod view;
 mod why;
@@ -47,7 +48,7 @@ use replay::Replayed;
 
 pub(crate) use answer::Backtest;
 #[cfg(test)]
-pub(crate) use {tune::TuneAnswer, why::WhyAnswer};
+pub(crate) use {train::TrainReplay, tune::TuneAnswer, why::WhyAnswer};
 
 /// Whom the governor is held against unless somebody says: the settings of others that do best where they are
 /// published, and at the end the one that people copy.
@@ -89,6 +90,7 @@ pub(crate) struct BacktestArgs {
 
 #[derive(Debug, Subcommand)]
 enum What {
+    Train(Box<train::TrainArgs>),
     Tune(tune::TuneArgs),
     Why(why::WhyArgs),
 }
@@ -96,6 +98,7 @@ enum What {
 pub(crate) fn run(args: &BacktestArgs, printer: &Printer) -> Result<Exit, Failure> {
     match &args.what {
         None => backtest(args, printer),
+        Some(What::Train(args)) => train::run(args, printer),
         Some(What::Tune(args)) => tune::run(args, printer),
         Some(What::Why(args)) => why::run(args, printer),
     }
@@ -104,7 +107,7 @@ pub(crate) fn run(args: &BacktestArgs, printer: &Printer) -> Result<Exit, Failur
 fn backtest(args: &BacktestArgs, printer: &Printer) -> Result<Exit, Failure> {
     let start = Instant::now();
     let progress = printer.progress();
-    progress.say("reading traffic");
+    progress.show("reading traffic");
     let ground = Ground::read(&args.replay)?;
     let policies = policies::all(&args.policy, &policies::scaled(&ground, &args.replay))?;
     let against = against(args, &policies)?;
@@ -113,7 +116,7 @@ fn backtest(args: &BacktestArgs, printer: &Printer) -> Result<Exit, Failure> {
     let mut answer = answer(&args.replay, &ground, &replayed, against.as_deref());
     answer.notes = policies.iter().flat_map(|policy| policy.notes.clone()).collect();
     answer.notes.extend(policies::copied(&policies));
-    answer.notes.extend(caps::said(&answer, args.replay.max));
+    answer.notes.extend(caps::notes(&answer, args.replay.max));
     answer.notes.extend(ground.unreachable(&args.replay));
     answer.gates = args
         .fail_if
@@ -130,9 +133,9 @@ fn backtest(args: &BacktestArgs, printer: &Printer) -> Result<Exit, Failure> {
 /// Whom the others are held against; and no rule may name somebody who is not there.
 fn against(args: &BacktestArgs, policies: &[Named]) -> Result<Option<String>, Failure> {
     let there = |name: &str| policies.iter().any(|policy| policy.name == name);
-    let asked = args.against.iter().map(String::as_str);
+    let named = args.against.iter().map(String::as_str);
     let ruled = args.fail_if.iter().filter_map(|gate| gate.names());
-    if let Some(stranger) = asked.chain(ruled).find(|name| !there(name)) {
+    if let Some(stranger) = named.chain(ruled).find(|name| !there(name)) {
         let names: Vec<&str> = policies.iter().map(|policy| policy.name.as_str()).collect();
         return Err(Failure::new(Exit::Usage, format!("{stranger} is not replayed"))
             .because(format!("the policies are {}", names.join(", ")))

@@ -126,6 +126,9 @@ fn outcome(demands: &[Demand]) -> Outcome {
     Outcome {
         gpu_seconds: paid.sum(),
         lent_gpu_seconds: 0.0,
+        idle_gpu_seconds: 0.0,
+        trained_gpu_seconds: 0.0,
+        take_backs: 0,
         scored: Seconds(60.0 * demands.iter().map(scored).max().unwrap_or(0) as f64),
         models,
     }

@@ -106,7 +106,7 @@ pub(in crate::commands) fn parallel<T: Send>(
         drop(done);
         for (count, (job, result)) in finished.iter().enumerate() {
             came[job] = Some(result);
-            progress.say(&bar(command, count + 1, jobs));
+            progress.show(&bar(command, count + 1, jobs));
         }
     });
     came.into_iter().flatten().collect()

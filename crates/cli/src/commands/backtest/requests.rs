@@ -62,9 +62,9 @@ pub(super) fn play(
 fn of_model(subject: &Subject, model: &FluidModel, args: &ReplayArgs) -> Option<ModelSetup> {
     let speed = subject.capacity.speed.clone()?;
     let all = u64::from(speed.settings.blocks) * u64::from(speed.settings.block_tokens);
-    let room = subject.capacity.told.held.and_then(Tokens::from_sample);
+    let room = subject.capacity.prediction.held.and_then(Tokens::from_sample);
     let rate = |tokens: f64| {
-        let value = TokensPerSecond::from_sample(subject.capacity.told.rate * tokens)?;
+        let value = TokensPerSecond::from_sample(subject.capacity.prediction.rate * tokens)?;
         Interval::exact(value, Origin::Modelled).ok()
     };
     let none = ColdStart::Constant(Seconds::ZERO);

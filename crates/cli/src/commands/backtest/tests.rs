@@ -40,7 +40,7 @@ fn follows(minutes_late: usize, headroom: f64, seed: u64) -> ModelOutcome {
     let mut before = 1.0;
     for minute in 0..1_440 {
         let masked = (1_200..1_230).contains(&minute);
-        let wanted = (demand(minute) * headroom * wobble).ceil();
+        let desired = (demand(minute) * headroom * wobble).ceil();
         let ready = (demand(minute.saturating_sub(minutes_late)) * headroom * wobble).ceil();
         let arrived = demand(minute);
         let late = (arrived - ready).max(0.0) / arrived;
@@ -49,7 +49,7 @@ fn follows(minutes_late: usize, headroom: f64, seed: u64) -> ModelOutcome {
             at: Seconds(minute as f64 * 60.0),
             demand: arrived,
             ready,
-            starting: (wanted - ready).max(0.0),
+            starting: (desired - ready).max(0.0),
             draining: f64::from(u8::from(ready < before)),
             waiting: late * 120.0,
             requests,
@@ -58,8 +58,8 @@ fn follows(minutes_late: usize, headroom: f64, seed: u64) -> ModelOutcome {
         });
         came.requests += requests;
         came.missed += late * requests;
-        came.replica_seconds += 60.0 * ready.max(wanted);
-        came.starting_seconds += 60.0 * (wanted - ready).max(0.0);
+        came.replica_seconds += 60.0 * ready.max(desired);
+        came.starting_seconds += 60.0 * (desired - ready).max(0.0);
         came.useful_seconds += 60.0 * arrived.min(ready);
         came.starts += (ready > before) as u32;
         came.worst_five_minutes = came.worst_five_minutes.max(late);

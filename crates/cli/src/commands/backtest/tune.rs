@@ -79,7 +79,7 @@ struct TestedView {
 
 pub(super) fn run(args: &TuneArgs, printer: &Printer) -> Result<Exit, Failure> {
     let progress = printer.progress();
-    progress.say("reading traffic");
+    progress.show("reading traffic");
     let mut ground = Ground::read(&args.replay)?;
     // Dozens of settings are tried: the flow is quick, and tells them apart.
     ground.by_request = false;

@@ -169,7 +169,7 @@ impl Backtest {
         };
         let mut facts = vec![("verdict".to_owned(), best)];
         facts.extend(self.causal.map(|causal| ("in reach".to_owned(), in_reach(causal))));
-        for comparison in self.told() {
+        for comparison in self.compared() {
             facts.push((format!("vs {}", comparison.against), compared(comparison)));
         }
         facts.extend(self.worst().map(|words| ("worst 5 min".to_owned(), words)));
@@ -188,11 +188,12 @@ impl Backtest {
     }
 
     /// Comparisons worth a line: all of a few, else those of the best and of the governor.
-    fn told(&self) -> Vec<&ComparisonView> {
+    fn compared(&self) -> Vec<&ComparisonView> {
         let best = self.board().best().map_or("", |best| best.name.as_str());
         let few = self.comparisons.len() <= 3;
-        let told = |one: &&ComparisonView| few || [best, "governor"].contains(&one.policy.as_str());
-        self.comparisons.iter().filter(told).collect()
+        let compared =
+            |one: &&ComparisonView| few || [best, "governor"].contains(&one.policy.as_str());
+        self.comparisons.iter().filter(compared).collect()
     }
 
     /// Of the best and of the one it is held against; the document has the others.
@@ -202,13 +203,13 @@ impl Backtest {
         let shown = |policy: &&PolicyView| {
             [best, base].contains(&Some(policy.name.as_str())) && !policy.clairvoyant
         };
-        let said = self.policies.iter().filter(shown).filter_map(|policy| {
+        let worst_hours = self.policies.iter().filter(shown).filter_map(|policy| {
             let at = policy.worst.at_seconds?;
             let share = words::percent(policy.worst.missed);
-            Some(format!("{} {share} missed at {}", policy.name, self.clock.say(at)))
+            Some(format!("{} {share} missed at {}", policy.name, self.clock.label(at)))
         });
-        let said: Vec<String> = said.collect();
-        (!said.is_empty()).then(|| said.join("; "))
+        let worst_hours: Vec<String> = worst_hours.collect();
+        (!worst_hours.is_empty()).then(|| worst_hours.join("; "))
     }
 
     fn hint(&self) -> String {

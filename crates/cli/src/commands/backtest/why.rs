@@ -79,7 +79,7 @@ struct ChangeView {
 
 pub(super) fn run(args: &WhyArgs, printer: &Printer) -> Result<Exit, Failure> {
     let progress = printer.progress();
-    progress.say("reading traffic");
+    progress.show("reading traffic");
     let mut ground = Ground::read(&args.replay)?;
     let outside = |why: String| {
         Failure::new(Exit::Usage, format!("--at {} is not a time of this replay", args.at))
@@ -87,10 +87,10 @@ pub(super) fn run(args: &WhyArgs, printer: &Printer) -> Result<Exit, Failure> {
     };
     let at = ground.clock.read(&args.at).map_err(outside)?;
     if at < 0.0 || at > ground.length.get() {
-        let (first, last) = (ground.clock.say(0.0), ground.clock.say(ground.length.get()));
+        let (first, last) = (ground.clock.label(0.0), ground.clock.label(ground.length.get()));
         return Err(outside(format!("it lasts from {first} to {last}")));
     }
-    progress.say("replaying");
+    progress.show("replaying");
     let policy = Named::read("governor", &policies::scaled(&ground, &args.replay))?;
     // A little more, so that the last decision at the moment is made.
     ground.upto = Some((at + 60.0).min(ground.length.get()));
@@ -147,7 +147,7 @@ impl Answer for WhyAnswer {
             if index > 0 {
                 document.push(Block::Gap);
             }
-            let at = self.clock.say(self.at_seconds);
+            let at = self.clock.label(self.at_seconds);
             document.push(Block::Heading(format!("{} at {at}", model.model)));
             document.push(Block::Notes(vec![model.explanation.clone()]));
             document.push(Block::Gap);
@@ -169,7 +169,7 @@ impl Answer for WhyAnswer {
                 document.push(Block::Table(table));
             }
             if let Some(change) = &model.last_change {
-                let at = self.clock.say(change.at_seconds);
+                let at = self.clock.label(change.at_seconds);
                 let (from, to) = (change.from, change.to);
                 document.push(Block::Line(format!("last change {at}: {from} → {to} replicas")));
             }

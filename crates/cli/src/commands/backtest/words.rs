@@ -81,14 +81,14 @@ pub(in crate::commands) fn span(seconds: f64) -> String {
 /// A value, and after it half the width of its interval if there is one.
 pub(in crate::commands) fn spread(
     spread: Spread,
-    say: impl Fn(f64) -> String,
+    label: impl Fn(f64) -> String,
     half: impl Fn(f64) -> String,
 ) -> String {
     // An interval that rounds to nothing says nothing.
     let seen = |width: &f64| half(*width).chars().any(|c| c.is_ascii_digit() && c != '0');
     match spread.half().filter(seen) {
-        Some(width) => format!("{} ±{}", say(spread.mean), half(width)),
-        None => say(spread.mean),
+        Some(width) => format!("{} ±{}", label(spread.mean), half(width)),
+        None => label(spread.mean),
     }
 }
 

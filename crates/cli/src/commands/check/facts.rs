@@ -23,7 +23,7 @@ pub(crate) enum Found<T> {
     /// The question could not be asked or the answer not be read.
     Failed(String),
     /// Nobody asked: the check is not selected, or the API server was not reached before.
-    NotAsked,
+    Skipped,
 }
 
 impl<T> Found<T> {
@@ -42,7 +42,7 @@ impl<T> Found<T> {
             Found::Denied(words) => Found::Denied(words.clone()),
             Found::TimedOut(limit) => Found::TimedOut(*limit),
             Found::Failed(words) => Found::Failed(words.clone()),
-            Found::NotAsked => Found::NotAsked,
+            Found::Skipped => Found::Skipped,
         })
     }
 }
@@ -72,14 +72,14 @@ impl Facts {
         Facts {
             address,
             namespace: None,
-            server: Found::NotAsked,
-            clock: Found::NotAsked,
+            server: Found::Skipped,
+            clock: Found::Skipped,
             access: BTreeMap::new(),
-            kueue: Part { served: Found::NotAsked, controller: Found::NotAsked },
-            jobset: Part { served: Found::NotAsked, controller: Found::NotAsked },
-            metrics: Metrics { served: Found::NotAsked, answers: Found::NotAsked },
-            prometheus: Found::NotAsked,
-            fleet: Found::NotAsked,
+            kueue: Part { served: Found::Skipped, controller: Found::Skipped },
+            jobset: Part { served: Found::Skipped, controller: Found::Skipped },
+            metrics: Metrics { served: Found::Skipped, answers: Found::Skipped },
+            prometheus: Found::Skipped,
+            fleet: Found::Skipped,
         }
     }
 }

@@ -115,7 +115,7 @@ pub(crate) async fn run(
     let start = Instant::now();
     let cluster = cluster::connect(cluster_args).await?;
     let progress = printer.progress();
-    progress.say(&format!("checking {}", cluster.address));
+    progress.show(&format!("checking {}", cluster.address));
 
     let questions = gather::Questions {
         selection: &selection,
@@ -136,7 +136,7 @@ pub(crate) async fn run(
             }
             break answer;
         }
-        progress.say(&format!("not yet; trying again for {}", duration(left)));
+        progress.show(&format!("not yet; trying again for {}", duration(left)));
         tokio::time::sleep(RETRY_EVERY.min(left)).await;
     };
     // The progress line goes before the answer comes.

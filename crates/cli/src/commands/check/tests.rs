@@ -21,7 +21,7 @@ fn healthy() -> Facts {
     let access = CHECKS
         .iter()
         .map(|check| (check.code, permissions::questions(check.code)))
-        .map(|(code, asked)| (code, vec![Found::Known(true); asked.len()]))
+        .map(|(code, questions)| (code, vec![Found::Known(true); questions.len()]))
         .collect();
     Facts {
         address: "https://10.0.0.1:6443".to_owned(),
@@ -300,8 +300,8 @@ fn prometheus_is_ready_or_what_is_wrong_is_said() {
 fn only_who_gives_away_more_than_it_has_needs_bind_and_escalate() {
     let status = |change: fn(&str) -> Found<bool>| {
         let mut facts = healthy();
-        let asked = permissions::questions(Code::InstallClusterWide);
-        let answers = asked.iter().map(|question| change(question.verb)).collect();
+        let questions = permissions::questions(Code::InstallClusterWide);
+        let answers = questions.iter().map(|question| change(question.verb)).collect();
         facts.access.insert(Code::InstallClusterWide, answers);
         let before = Selection { before_install: true, ..everything() };
         judged(&facts, &before).sections[1].checks[0].status

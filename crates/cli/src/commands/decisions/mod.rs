@@ -90,8 +90,9 @@ pub(crate) async fn run(
         let recent = args
             .since
             .is_none_or(|since| moment::ago(&entry.receipt.at, now).is_none_or(|ago| ago <= since));
-        let here = namespace
-            .is_none_or(|wanted| entry.model.split_once('/').is_some_and(|(own, _)| own == wanted));
+        let here = namespace.is_none_or(|selected| {
+            entry.model.split_once('/').is_some_and(|(own, _)| own == selected)
+        });
         let so = reason.is_none_or(|reason| entry.receipt.reason == reason.name());
         recent && here && so
     });

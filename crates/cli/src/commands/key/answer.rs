@@ -247,8 +247,9 @@ impl Answer for KeyList {
 
     fn view(&self, detail: Detail) -> Document {
         let columns = ["NAME", "ID", "STATE", "NOT-BEFORE", "EXPIRES", "LEFT"].map(Column::left);
-        let wanted = |key: &&ListedKey| detail == Detail::Full || key.state != "valid";
-        let rows: Vec<Row> = self.keys.iter().filter(wanted).map(|key| key.row(self.now)).collect();
+        let is_shown = |key: &&ListedKey| detail == Detail::Full || key.state != "valid";
+        let rows: Vec<Row> =
+            self.keys.iter().filter(is_shown).map(|key| key.row(self.now)).collect();
         let valid = self.keys.iter().filter(|key| key.state == "valid").count();
         let verdict =
             format!("{} of tenant {}, {valid} valid", plural(self.keys.len(), "key"), self.tenant);

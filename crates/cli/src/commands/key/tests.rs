@@ -110,9 +110,9 @@ fn what_is_said_conforms_and_names_no_key() {
         KeyChange::planned_revocation("ml/search", vec![], now()),
     ];
     all.iter().for_each(|one| conforms("key-change", &answer_json(one)));
-    let said: Vec<String> = all.iter().flat_map(KeyChange::lines).collect();
-    assert!(!said.join("\n").contains("sk-fly-"), "{said:?}");
-    insta::assert_snapshot!(said.join("\n"));
+    let lines: Vec<String> = all.iter().flat_map(KeyChange::lines).collect();
+    assert!(!lines.join("\n").contains("sk-fly-"), "{lines:?}");
+    insta::assert_snapshot!(lines.join("\n"));
     assert_eq!(created.exit(), Exit::Yes);
 }
 

@@ -22,7 +22,7 @@ pub(crate) use quantities::whole;
 #[cfg(test)]
 pub(crate) use {
     fleet::answer::FleetAnswer, serve::answer::ServeAnswer, serve::emit::EngineCommand,
-    train::answer::TrainAnswer, train::emit::TrainingCommand,
+    train::answer::TrainAnswer, train::emit::TrainingCommand, train::manifest::TrainingRunManifest,
 };
 
 /// Plan a service, a fleet or a training run

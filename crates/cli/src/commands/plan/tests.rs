@@ -25,6 +25,7 @@ fn json_has_the_shape_of_its_schema() {
         "flyball plan train --model llama-3.1-8b --tokens 300B --gpus 64 --gpu h100",
         "flyball plan train --model llama-3.1-8b --tokens 300B --budget 5 --gpu h100",
         "flyball plan train --model llama-3.1-8b --tokens 300B --gpus 64 --emit",
+        "flyball plan train --model llama-3.1-8b --tokens 300B --gpus 64 --emit trainingrun --image train:1",
     ] {
         match parsed(args).what {
             What::Serve(args) => match serve::outcome(&args).unwrap() {
@@ -37,6 +38,7 @@ fn json_has_the_shape_of_its_schema() {
             What::Train(args) => match train::outcome(&args, &mut |_| {}).unwrap() {
                 Train::Plan(answer) => conforms("plan-train", &answer_json(&*answer)),
                 Train::Command(command) => conforms("training-command", &answer_json(&command)),
+                Train::Manifest(one) => conforms("training-run-manifest", &answer_json(&one)),
             },
         }
     }
@@ -48,6 +50,53 @@ fn one_of_three_sizes_must_be_fixed() {
     assert!(Cli::try_parse_from(none.split_whitespace()).is_err());
     let two = format!("{none} --gpus 8 --deadline 3d");
     assert!(Cli::try_parse_from(two.split_whitespace()).is_err());
+}
+
+/// The lines that a plan comes to.
+fn training_run(args: &str) -> Vec<String> {
+    let args = format!(
+        "flyball plan train --model llama-3.1-8b --emit trainingrun --image train:1 {args}"
+    );
+    let What::Train(args) = parsed(&args).what else { panic!("not a training") };
+    let Train::Manifest(manifest) = train::outcome(&args, &mut |_| {}).unwrap() else {
+        panic!("no TrainingRun")
+    };
+    let json: serde_json::Value = serde_json::from_str(&answer_json(&manifest)).unwrap();
+    let lines = json["lines"].as_array().unwrap().iter();
+    lines.map(|line| line.as_str().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn a_plan_becomes_a_training_run_of_fifteen_lines_at_most() {
+    use flyball_resources::TrainingRun;
+    let all =
+        "--tokens 300B --gpus 64 --gpu h100 --name ft --pool h100 --queue research --claim ft";
+    let mut lines = training_run(all);
+    assert_eq!(lines.len(), 15);
+    let run: TrainingRun = serde_saphyr::from_str(&lines.join("\n")).unwrap();
+    let job = run.spec.job.unwrap();
+    assert_eq!((job.nodes, job.gpus_per_node, job.command[0].as_str()), (8, 8, "torchrun"));
+    let deadline: jiff::Timestamp = run.spec.deadline.unwrap().parse().unwrap();
+    assert!(deadline > jiff::Timestamp::now());
+    lines[5] = "  deadline: THEN".to_owned();
+    insta::assert_snapshot!(lines.join("\n"));
+    let own = "--tokens 300B --deadline 90d --gpu h100 -- python train.py --say \"";
+    let own: TrainingRun = serde_saphyr::from_str(&training_run(own).join("\n")).unwrap();
+    assert_eq!(own.metadata.name.as_deref(), Some("llama-3-1-8b"));
+    assert_eq!(own.spec.job.unwrap().command, ["python", "train.py", "--say", "\""]);
+}
+
+#[test]
+fn a_training_run_takes_an_image_and_a_command_takes_a_training_run() {
+    let refused = |args: &str| {
+        let args = format!("flyball plan train --model llama-3.1-8b --tokens 1B --gpus 8 {args}");
+        let What::Train(args) = parsed(&args).what else { panic!("not a training") };
+        train::outcome(&args, &mut |_| {}).err().unwrap().what
+    };
+    assert_eq!(refused("--emit trainingrun"), "no image is given");
+    let effect = "a command has an effect only with --emit trainingrun";
+    assert_eq!(refused("-- python train.py"), effect);
+    assert_eq!(refused("--emit -- python train.py"), effect);
 }
 
 #[test]

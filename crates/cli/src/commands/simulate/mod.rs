@@ -26,7 +26,7 @@ pub(crate) use args::SimulateArgs;
 pub(crate) fn run(args: &SimulateArgs, printer: &Printer) -> Result<Exit, Failure> {
     let start = Instant::now();
     let progress = printer.progress();
-    progress.say("reading the scenario");
+    progress.show("reading the scenario");
     let world = world::read(args)?;
     let policies = backtest::policies::all(&args.policy, &world.scaled())?;
     let mut answer = play::all(&world, &policies, &progress);

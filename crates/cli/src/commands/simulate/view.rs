@@ -91,14 +91,14 @@ impl Simulation {
         let best = self.best().map(|best| best.came.name.as_str());
         for policy in &self.policies {
             let came = &policy.came;
-            let kept = came.missed.mean <= self.allowed_missed;
+            let is_met = came.missed.mean <= self.allowed_missed;
             let killed = if came.killed.mean > 0.0 { Tone::Bad } else { Tone::Plain };
             let p99 = came.ttft_p99_seconds.map(|p99| words::seconds(p99.mean));
             let mut row = Row::new([
                 came.name.clone().into(),
                 Cell::toned(
                     words::percent(came.missed.mean),
-                    if kept { Tone::Good } else { Tone::Bad },
+                    if is_met { Tone::Good } else { Tone::Bad },
                 ),
                 words::grouped(came.gpu_hours.mean).into(),
                 words::grouped(policy.replica_hours).into(),
@@ -200,8 +200,8 @@ impl Simulation {
         let timeline = &model.timeline;
         for (step, demand) in timeline.demand.iter().enumerate() {
             let at = timeline.begins_seconds + step as f64 * timeline.step_seconds;
-            let say = |value: Option<f64>| value.map(words::count).unwrap_or_default();
-            let column = |values: &[Option<f64>]| say(values.get(step).copied().flatten());
+            let count = |value: Option<f64>| value.map(words::count).unwrap_or_default();
+            let column = |values: &[Option<f64>]| count(values.get(step).copied().flatten());
             table.rows.push(Row::new([
                 self.clock.time(at),
                 demand.map(|demand| format!("{demand:.1}")).unwrap_or_default(),

@@ -66,7 +66,7 @@ pub(super) fn judge(model: &ModelService) -> Judged {
     let condition = |name: &str| status.conditions.iter().find(|one| one.type_ == name);
     let so = |name: &str| condition(name).filter(|one| one.status == "True");
     let old = status.observed_generation != model.metadata.generation;
-    let (state, said) = match (so("Stalled"), so("Reconciling"), so("Ready")) {
+    let (state, deciding) = match (so("Stalled"), so("Reconciling"), so("Ready")) {
         // A status about an older spec says nothing about this one.
         _ if old => (State::InProgress, None),
         (Some(stalled), _, _) => (State::Stalled, Some(stalled)),
@@ -74,8 +74,8 @@ pub(super) fn judge(model: &ModelService) -> Judged {
         (None, None, Some(ready)) => (State::Settled, Some(ready)),
         (None, None, None) => (State::InProgress, condition("Ready")),
     };
-    let message = match said {
-        Some(said) => said.message.clone(),
+    let message = match deciding {
+        Some(deciding) => deciding.message.clone(),
         None if status.observed_generation.is_none() => {
             "no operator has observed it yet".to_owned()
         }
@@ -86,7 +86,7 @@ pub(super) fn judge(model: &ModelService) -> Judged {
         state,
         ready: status.ready_replicas,
         wants: status.recommended_replicas,
-        reason: said.map(|said| said.reason.clone()),
+        reason: deciding.map(|deciding| deciding.reason.clone()),
         message,
     }
 }

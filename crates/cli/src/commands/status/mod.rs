@@ -115,12 +115,12 @@ pub(crate) async fn run(
     printer: &Printer,
 ) -> Result<Exit, Failure> {
     let cluster = connect(global).await?;
-    let (began, mut told) = (Instant::now(), BTreeMap::new());
+    let (began, mut printed) = (Instant::now(), BTreeMap::new());
     // The first look must work; later ones may fail while time is left.
-    let mut models = look(args, &cluster, global).await?;
+    let mut models = fetch(args, &cluster, global).await?;
     loop {
         let judged: Vec<Judged> = models.iter().map(judge::judge).collect();
-        tell(&judged, &mut told, printer);
+        print_changes(&judged, &mut printed, printer);
         let stalled = judged.iter().any(|one| one.state == State::Stalled);
         let waits = judged.iter().any(|one| one.state == State::InProgress);
         let timed_out = began.elapsed() >= args.wait;
@@ -133,13 +133,13 @@ pub(crate) async fn run(
         }
         let left = args.wait.saturating_sub(began.elapsed());
         tokio::time::sleep(EVERY.min(left)).await;
-        if let Ok(seen) = look(args, &cluster, global).await {
+        if let Ok(seen) = fetch(args, &cluster, global).await {
             models = seen;
         }
     }
 }
 
-async fn look(
+async fn fetch(
     args: &StatusArgs,
     cluster: &Cluster,
     global: &ClusterArgs,
@@ -159,16 +159,16 @@ async fn look(
 }
 
 /// Says what changed since the last look, on stderr.
-fn tell(judged: &[Judged], told: &mut BTreeMap<String, String>, printer: &Printer) {
+fn print_changes(judged: &[Judged], printed: &mut BTreeMap<String, String>, printer: &Printer) {
     if printer.quiet {
         return;
     }
     for one in judged {
         let line = one.line();
-        if told.get(&one.model) != Some(&line) {
+        if printed.get(&one.model) != Some(&line) {
             let at = jiff::Timestamp::now().strftime("%H:%M:%S");
             printer.note(&format!("{at} UTC  {line}"));
-            told.insert(one.model.clone(), line);
+            printed.insert(one.model.clone(), line);
         }
     }
 }

@@ -168,18 +168,18 @@ impl Answer for TenantList {
         let mut document = Document::new();
         let columns =
             ["TENANT", "PATH", "READY", "KEYS", "MODELS", "BUDGETS"].map(Column::left).into();
-        let wanted = |one: &&ListedTenant| detail == Detail::Full || one.ready != Some(true);
-        let rows: Vec<Row> = self.tenants.iter().filter(wanted).map(ListedTenant::row).collect();
+        let is_shown = |one: &&ListedTenant| detail == Detail::Full || one.ready != Some(true);
+        let rows: Vec<Row> = self.tenants.iter().filter(is_shown).map(ListedTenant::row).collect();
         if !rows.is_empty() {
             document.push(Block::Table(Table { rows, ..Table::new(columns) }));
             document.push(Block::Gap);
         }
         let refused = self.tenants.iter().filter(|one| one.ready == Some(false));
-        let said: Vec<String> = refused
+        let notes: Vec<String> = refused
             .filter_map(|one| Some(format!("{}: {}", one.tenant, one.message.as_ref()?)))
             .collect();
-        if !said.is_empty() {
-            document.push(Block::Notes(said));
+        if !notes.is_empty() {
+            document.push(Block::Notes(notes));
             document.push(Block::Gap);
         }
         let count = |ready| self.tenants.iter().filter(|one| one.ready == ready).count();

@@ -212,9 +212,9 @@ impl Model {
     }
 
     /// Whether somebody should look at it.
-    pub(super) fn needs_a_look(&self) -> bool {
-        let wanted = self.last_minute.requests > 0 || self.queued + self.held > 0;
-        (self.open_engines == 0 && (self.engines > 0 || wanted))
+    pub(super) fn needs_attention(&self) -> bool {
+        let is_used = self.last_minute.requests > 0 || self.queued + self.held > 0;
+        (self.open_engines == 0 && (self.engines > 0 || is_used))
             || self.last_minute.refused > 0
             || self.last_minute.failed > 0
             || self.trouble.is_some()
@@ -235,7 +235,7 @@ impl Engine {
         }
     }
 
-    pub(super) fn needs_a_look(&self) -> bool {
+    pub(super) fn needs_attention(&self) -> bool {
         self.state != "open"
     }
 }

@@ -46,7 +46,7 @@ impl Gateways {
     }
 
     /// Asks all of them at once. Fails only if none answers.
-    pub(super) async fn look(&self) -> Result<Top, Failure> {
+    pub(super) async fn fetch(&self) -> Result<Top, Failure> {
         let questions = self.all.iter().map(|(_, client)| async {
             tokio::time::timeout(self.limit, ask(client, self.token.as_deref()))
                 .await
@@ -54,7 +54,7 @@ impl Gateways {
         });
         let answers = futures::future::join_all(questions).await;
         let mut sum = GatewayStateView::default();
-        let mut asked = Vec::with_capacity(self.all.len());
+        let mut queried = Vec::with_capacity(self.all.len());
         for ((url, _), answer) in self.all.iter().zip(answers) {
             let problem = match answer {
                 Ok(state) => {
@@ -63,23 +63,24 @@ impl Gateways {
                 }
                 Err(problem) => Some(problem),
             };
-            asked.push(Asked { url: url.clone(), problem });
+            queried.push(Asked { url: url.clone(), problem });
         }
         if sum.gateways == 0 {
-            return Err(nobody(&asked));
+            return Err(nobody(&queried));
         }
-        Ok(Top::new(asked, sum))
+        Ok(Top::new(queried, sum))
     }
 }
 
-fn nobody(asked: &[Asked]) -> Failure {
-    let said = |one: &Asked| format!("{}: {}", one.url, one.problem.as_deref().unwrap_or_default());
+fn nobody(queried: &[Asked]) -> Failure {
+    let problem =
+        |one: &Asked| format!("{}: {}", one.url, one.problem.as_deref().unwrap_or_default());
     let failure = Failure::new(Exit::Unknown, "cannot reach any gateway's admin API")
         .code(FailureCode::GatewayState)
         .hint("--gateway names the admin address of a gateway; flyball explain FLY-806");
-    match asked {
+    match queried {
         [one] => failure.at(one.url.clone()).because(one.problem.clone().unwrap_or_default()),
-        _ => failure.problems(asked.iter().map(said).collect()),
+        _ => failure.problems(queried.iter().map(problem).collect()),
     }
 }
 
@@ -108,9 +109,9 @@ async fn ask(client: &Client, token: Option<&str>) -> Result<GatewayStateView, S
 }
 
 fn read(body: &[u8]) -> Result<GatewayStateView, String> {
-    let said = serde_json::from_slice::<Versioned>(body);
+    let problem = serde_json::from_slice::<Versioned>(body);
     let other = |_| "what it answers is not the state of a gateway".to_owned();
-    let Versioned { version } = said.map_err(other)?;
+    let Versioned { version } = problem.map_err(other)?;
     if version != VERSION {
         return Err(format!(
             "it writes version {version} of its state, this command reads version {VERSION}"
@@ -122,8 +123,8 @@ fn read(body: &[u8]) -> Result<GatewayStateView, String> {
 #[cfg(test)]
 #[test]
 fn other_pages_and_other_versions_are_told_apart() {
-    let said = |text: &str| read(text.as_bytes()).expect_err("refused");
-    assert!(said("hello").contains("not the state of a gateway"));
-    assert!(said("{\"version\": 1}").contains("not the state of a gateway"));
-    assert!(said("{\"version\": 2}").contains("version 2"), "{}", said("{\"version\": 2}"));
+    let problem = |text: &str| read(text.as_bytes()).expect_err("refused");
+    assert!(problem("hello").contains("not the state of a gateway"));
+    assert!(problem("{\"version\": 1}").contains("not the state of a gateway"));
+    assert!(problem("{\"version\": 2}").contains("version 2"), "{}", problem("{\"version\": 2}"));
 }

@@ -17,14 +17,14 @@ const KEYS: Duration = Duration::from_millis(40);
 /// Runs until a key ends it. Gateways that stop answering are said to, and asked again.
 pub(super) async fn run(gateways: &Gateways, every: Duration) -> Result<Exit, Failure> {
     // What was wrong from the beginning is said as always, and not on a screen that vanishes.
-    let mut top = gateways.look().await?;
+    let mut top = gateways.fetch().await?;
     let mut failure = None;
     // Gives the terminal back however this ends.
     let _back = Back;
     let mut terminal = ratatui::try_init().map_err(|error| no_screen(&error))?;
     let mut screen = Screen::default();
     let mut next = Instant::now() + every;
-    let mut asking: Option<Look<'_>> = None;
+    let mut asking: Option<PendingFetch<'_>> = None;
     let mut draw = true;
     loop {
         if draw {
@@ -34,14 +34,14 @@ pub(super) async fn run(gateways: &Gateways, every: Duration) -> Result<Exit, Fa
         }
         draw = false;
         if asking.is_none() && Instant::now() >= next {
-            asking = Some(Box::pin(gateways.look()));
+            asking = Some(Box::pin(gateways.fetch()));
             next = Instant::now() + every;
         }
         tokio::select! {
-            looked = pending(asking.as_mut()) => {
+            fetched = pending(asking.as_mut()) => {
                 asking = None;
-                match looked {
-                    Ok(looked) => (top, failure) = (looked, None),
+                match fetched {
+                    Ok(fetched) => (top, failure) = (fetched, None),
                     // The last numbers stay on the screen under a word of warning.
                     Err(problem) => failure = Some(problem),
                 }
@@ -65,7 +65,7 @@ pub(super) async fn run(gateways: &Gateways, every: Duration) -> Result<Exit, Fa
 }
 
 /// A look that is under way.
-type Look<'a> = Pin<Box<dyn Future<Output = Result<Top, Failure>> + 'a>>;
+type PendingFetch<'a> = Pin<Box<dyn Future<Output = Result<Top, Failure>> + 'a>>;
 
 struct Back;
 
@@ -75,7 +75,7 @@ impl Drop for Back {
     }
 }
 
-async fn pending(asking: Option<&mut Look<'_>>) -> Result<Top, Failure> {
+async fn pending(asking: Option<&mut PendingFetch<'_>>) -> Result<Top, Failure> {
     match asking {
         Some(asking) => asking.await,
         None => std::future::pending().await,

@@ -62,7 +62,7 @@ pub(crate) async fn run(
     let token = args.token.read()?;
     let gateways = fetch::Gateways::new(&args.gateways, token, cluster.timeout).await?;
     if !args.watch {
-        return gateways.look().await.map(|top| printer.answer(&top));
+        return gateways.fetch().await.map(|top| printer.answer(&top));
     }
     if printer.format != Format::Table || !std::io::stdout().is_terminal() {
         return Err(Failure::new(Exit::Usage, "--watch needs a terminal")

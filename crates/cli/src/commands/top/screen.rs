@@ -90,9 +90,9 @@ impl Screen {
         area.width = area.width.min(WIDEST);
         let notes = notes(top, failure);
         let heights = [1, notes.len() as u16, area.height, 1].map(Constraint::Max);
-        let [head, said, middle, foot] = Layout::vertical(heights).areas(area);
+        let [head, notes_area, middle, foot] = Layout::vertical(heights).areas(area);
         frame.render_widget(Line::from(view::headline(top)).style(Style::new().bold()), head);
-        frame.render_widget(Paragraph::new(notes), said);
+        frame.render_widget(Paragraph::new(notes), notes_area);
         self.tables(frame, top, middle);
         frame.render_widget(self.footer(), foot);
         if self.help {
@@ -108,8 +108,9 @@ impl Screen {
             view::heaviest(top),
         ]
         .map(|table| self.filtered(table));
-        let wanted = tables.each_ref().map(|table| table.rows.len() + 2);
-        let areas = Layout::vertical(heights(wanted, self.focus, area.height.into())).split(area);
+        let row_counts = tables.each_ref().map(|table| table.rows.len() + 2);
+        let areas =
+            Layout::vertical(heights(row_counts, self.focus, area.height.into())).split(area);
         for (place, table) in tables.iter().enumerate() {
             let room = usize::from(areas[place].height).saturating_sub(2);
             let most = table.rows.len().saturating_sub(room);
@@ -121,13 +122,13 @@ impl Screen {
 
     /// Rows of which a name holds what was typed.
     fn filtered(&self, mut table: Table) -> Table {
-        let wanted = self.filter.to_lowercase();
+        let filter = self.filter.to_lowercase();
         table.rows.retain(|row| {
             let names = row.cells.iter().zip(&table.columns);
-            wanted.is_empty()
+            filter.is_empty()
                 || names
                     .filter(|(_, column)| column.align == Align::Left)
-                    .any(|(cell, _)| cell.text.to_lowercase().contains(&wanted))
+                    .any(|(cell, _)| cell.text.to_lowercase().contains(&filter))
         });
         table
     }
@@ -153,14 +154,14 @@ fn notes<'a>(top: &Top, failure: Option<&Failure>) -> Vec<Line<'a>> {
 
 /// The height of each table. If not all fits, the one in focus has up to two thirds, and the others
 /// what is left, from the top; one without room for a row is left out.
-fn heights(wanted: [usize; PANELS], focus: usize, room: usize) -> [Constraint; PANELS] {
+fn heights(needed: [usize; PANELS], focus: usize, room: usize) -> [Constraint; PANELS] {
     let mut granted = [0; PANELS];
     let mut left = room;
-    let all = wanted.iter().sum::<usize>() <= room;
-    granted[focus] = wanted[focus].min(if all { room } else { (room * 2 / 3).max(3) }).min(room);
+    let all = needed.iter().sum::<usize>() <= room;
+    granted[focus] = needed[focus].min(if all { room } else { (room * 2 / 3).max(3) }).min(room);
     left -= granted[focus];
     for place in (0..PANELS).filter(|place| *place != focus) {
-        let height = wanted[place].min(left);
+        let height = needed[place].min(left);
         if height >= 3 || all {
             granted[place] = height;
             left -= height;

@@ -94,13 +94,13 @@ fn state() -> GatewayStateView {
 }
 
 fn top() -> Top {
-    let asked = |url: &str, problem: Option<&str>| Asked {
+    let queried = |url: &str, problem: Option<&str>| Asked {
         url: url.to_owned(),
         problem: problem.map(str::to_owned),
     };
     let gateways = vec![
-        asked("http://10.0.0.1:9090", None),
-        asked("http://10.0.0.2:9090", Some("Connection refused")),
+        queried("http://10.0.0.1:9090", None),
+        queried("http://10.0.0.2:9090", Some("Connection refused")),
     ];
     Top::new(gateways, state())
 }
@@ -151,8 +151,8 @@ fn nothing_known_is_shown_as_nothing_known() {
     state.callers.clear();
     state.refusals.clear();
     state.troubles.clear();
-    let asked = Asked { url: "http://10.0.0.1:9090".to_owned(), problem: None };
-    let top = Top::new(vec![asked], state);
+    let queried = Asked { url: "http://10.0.0.1:9090".to_owned(), problem: None };
+    let top = Top::new(vec![queried], state);
     insta::assert_snapshot!("table_empty", answer_table(&top, Detail::Full));
     assert_eq!(top.exit(), Exit::Yes);
 }

@@ -83,7 +83,7 @@ pub(super) fn notes(top: &Top) -> Vec<String> {
 }
 
 fn verdict(top: &Top) -> String {
-    let bad = top.models.iter().filter(|model| model.needs_a_look()).count();
+    let bad = top.models.iter().filter(|model| model.needs_attention()).count();
     let count =
         format!("{}, {}", plural(top.models.len(), "model"), plural(top.engines.len(), "engine"));
     let trouble =
@@ -111,7 +111,7 @@ pub(super) fn models(top: &Top, quiet: bool) -> Table {
         Column::right("HIT"),
         Column::right("FAIL"),
     ]);
-    let shown = top.models.iter().filter(|model| !quiet || model.needs_a_look());
+    let shown = top.models.iter().filter(|model| !quiet || model.needs_attention());
     table.rows = shown.map(model).collect();
     table
 }
@@ -124,7 +124,7 @@ fn model(model: &Model) -> Row {
     let oldest = if waits { time(Some(model.oldest_wait_seconds)) } else { String::new() };
     let [first_p50, first_p95, token_p50, token_p95] = times(last_minute);
     marked(
-        model.needs_a_look(),
+        model.needs_attention(),
         [
             name(&model.name).into(),
             ready,
@@ -152,7 +152,7 @@ pub(super) fn engines(top: &Top, quiet: bool) -> Table {
         Column::right("WAITING"),
         Column::right("KV"),
     ]);
-    let shown = top.engines.iter().filter(|engine| !quiet || engine.needs_a_look());
+    let shown = top.engines.iter().filter(|engine| !quiet || engine.needs_attention());
     table.rows = shown.map(engine).collect();
     table
 }
@@ -160,11 +160,11 @@ pub(super) fn engines(top: &Top, quiet: bool) -> Table {
 fn engine(engine: &Engine) -> Row {
     let count = |count: Option<u32>| count.map(|n| n.to_string()).unwrap_or_default();
     marked(
-        engine.needs_a_look(),
+        engine.needs_attention(),
         [
             name(&engine.name).into(),
             name(&engine.model).into(),
-            Cell::toned(engine.state.clone(), bad_if(engine.needs_a_look())),
+            Cell::toned(engine.state.clone(), bad_if(engine.needs_attention())),
             engine.in_flight.to_string().into(),
             count(engine.running).into(),
             count(engine.waiting).into(),
@@ -214,8 +214,8 @@ fn caller(caller: &Caller) -> Row {
     )
 }
 
-fn marked<const N: usize>(needs_a_look: bool, cells: [Cell; N]) -> Row {
-    Row { mark: needs_a_look.then_some('!'), ..Row::new(cells) }
+fn marked<const N: usize>(needs_attention: bool, cells: [Cell; N]) -> Row {
+    Row { mark: needs_attention.then_some('!'), ..Row::new(cells) }
 }
 
 fn failures(minute: &Minute) -> Cell {

@@ -141,17 +141,17 @@ impl ModelTraffic {
                     depth_blocks: reuse.depth,
                 });
                 let lengths = trace.lengths();
-                let told = ModelTraffic { reuse, ..Self::shaped(shape, gaps, Some(&lengths)) };
-                ModelTraffic { model: part.model, ..told }
+                let traffic = ModelTraffic { reuse, ..Self::shaped(shape, gaps, Some(&lengths)) };
+                ModelTraffic { model: part.model, ..traffic }
             }
             Traffic::Rates(mut rates) => {
                 rates.mask_gaps();
                 let shape = TrafficShape::of_rates(&rates);
                 let at = |window: usize| rates.window * window as f64;
                 let gaps = rates.gaps.iter().map(|gap| GapView::new(at(gap.start), at(gap.end)));
-                let told = Self::shaped(shape, gaps.collect(), part.lengths.as_ref());
+                let traffic = Self::shaped(shape, gaps.collect(), part.lengths.as_ref());
                 let clients = Some(rates.clients.len());
-                ModelTraffic { model: part.model, kind: "rates", clients, ..told }
+                ModelTraffic { model: part.model, kind: "rates", clients, ..traffic }
             }
         }
     }

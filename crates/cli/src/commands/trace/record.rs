@@ -69,8 +69,8 @@ pub(super) async fn run(
         let mut from = begin;
         while from <= end {
             let to = end.min(from + (POINTS - 1) * step);
-            let asked = ask(&client, &query, [from, to, step]);
-            let response = match tokio::time::timeout(limit, asked).await {
+            let query_answer = ask(&client, &query, [from, to, step]);
+            let response = match tokio::time::timeout(limit, query_answer).await {
                 Ok(answer) => answer.map_err(|failure| failure.at(place(&args.prometheus)))?,
                 Err(_) => {
                     return Err(Failure::new(Exit::Unknown, NO_ANSWER)

@@ -1,4 +1,5 @@
-//! `flyball why`: why a model has the replicas it has, and why it wants others; or whether a tenant is served (`tenant`).
+//! `flyball why`: why a model has the replicas it has, and why it wants others; whether a tenant is served (`tenant`);
+//! or where a training run stands (`run`).
 //!
 //! The last decision stands in the status of the ModelService, so that it can be told without the
 //! operator; earlier ones only the operator remembers. `pods` adds what waits and since when, `tree`
@@ -7,6 +8,7 @@
 mod answer;
 mod numbers;
 mod pods;
+mod run;
 mod tenant;
 #[cfg(test)]
 mod tests;
@@ -24,16 +26,19 @@ use crate::reach::{Operator, ReachArgs};
 use crate::served::{find, full_name};
 pub(crate) use answer::Why;
 #[cfg(test)]
+pub(crate) use run::WhyRun;
+#[cfg(test)]
 pub(crate) use tenant::WhyTenant;
 
-/// Explain the current and the recommended replicas of a model, or whether a tenant is served
+/// Explain the replicas of a model, whether a tenant is served, or where a training run stands
 ///
 /// The last decision comes from the status of the ModelService. Earlier ones come from the
 /// operator, which keeps them in memory until it restarts. Times are UTC. For a tenant: its keys, its
-/// budgets and what a request gets, as the statuses of Tenants say.
+/// budgets and what a request gets, as the statuses of Tenants say. For a training run: how far it is, where it should be,
+/// what it cost and lost.
 #[derive(Debug, Args)]
 pub(crate) struct WhyArgs {
-    /// The model: NAME, or NAMESPACE/NAME. A tenant: tenant/NAME, or tenant/NAMESPACE/NAME
+    /// The model: NAME, or NAMESPACE/NAME. A tenant: tenant/NAME. A training run: run/NAME
     #[arg(value_name = "NAME")]
     model: String,
 
@@ -68,12 +73,16 @@ pub(crate) async fn run(
         .transpose()
         .map_err(|why| Failure::new(Exit::Usage, "--at is not a moment").because(why))?;
     let cluster = connect(global).await?;
-    if let Some(name) = tenant::named(&args.model) {
-        if args.at.is_some() || args.last.is_some() {
-            return Err(Failure::new(Exit::Usage, "--at and --last are about models")
-                .because("nobody records what was said about a tenant before"));
-        }
+    let (of_tenant, of_run) = (tenant::named(&args.model), run::named(&args.model));
+    if (of_tenant.is_some() || of_run.is_some()) && (args.at.is_some() || args.last.is_some()) {
+        return Err(Failure::new(Exit::Usage, "--at and --last are about models")
+            .because("nobody records what was said about tenants and training runs before"));
+    }
+    if let Some(name) = of_tenant {
         return Ok(printer.answer(&tenant::read(&cluster, global, name).await?));
+    }
+    if let Some(name) = of_run {
+        return Ok(printer.answer(&run::read(&cluster, global, name).await?));
     }
     let model = find(&cluster, global, &args.model).await?;
     let mut why = match at {

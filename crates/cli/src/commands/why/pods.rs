@@ -40,7 +40,7 @@ async fn pods(
     variant: &VariantSpec,
 ) -> Result<Vec<Pod>, String> {
     let namespace = model.namespace().unwrap_or_default();
-    let said = |error: kube::Error| match error {
+    let failure = |error: kube::Error| match error {
         kube::Error::Api(status) => status.message.clone(),
         other => innermost(&other),
     };
@@ -52,11 +52,11 @@ async fn pods(
             let selector = match to.kind {
                 TargetKind::Deployment => {
                     let api: Api<Deployment> = Api::namespaced(client.clone(), &namespace);
-                    api.get(&to.name).await.map_err(said)?.spec.map(|spec| spec.selector)
+                    api.get(&to.name).await.map_err(failure)?.spec.map(|spec| spec.selector)
                 }
                 TargetKind::StatefulSet => {
                     let api: Api<StatefulSet> = Api::namespaced(client.clone(), &namespace);
-                    api.get(&to.name).await.map_err(said)?.spec.map(|spec| spec.selector)
+                    api.get(&to.name).await.map_err(failure)?.spec.map(|spec| spec.selector)
                 }
                 TargetKind::LeaderWorkerSet => {
                     let label = "leaderworkerset.sigs.k8s.io/name".to_owned();
@@ -70,7 +70,7 @@ async fn pods(
     };
     let api: Api<Pod> = Api::namespaced(client.clone(), &namespace);
     let list = api.list(&ListParams::default().labels(&selector).limit(MOST)).await;
-    Ok(list.map_err(said)?.items)
+    Ok(list.map_err(failure)?.items)
 }
 
 /// A pod that does not serve.

@@ -72,7 +72,7 @@ fn nodes(why: &Why, now: jiff::Timestamp) -> Vec<Node> {
     };
     let count = why.wants.map_or(UNKNOWN.to_owned(), |count| count.to_string());
     let desired = format!("desired {count} because");
-    let mut nodes = vec![Node::of(desired, wanted(why, decision, now))];
+    let mut nodes = vec![Node::of(desired, decision_nodes(why, decision, now))];
     if !why.past {
         nodes.push(has(why, now));
         nodes.push(price(why));
@@ -95,7 +95,7 @@ fn nodes(why: &Why, now: jiff::Timestamp) -> Vec<Node> {
     nodes
 }
 
-fn wanted(why: &Why, decision: &ReceiptStatus, now: jiff::Timestamp) -> Vec<Node> {
+fn decision_nodes(why: &Why, decision: &ReceiptStatus, now: jiff::Timestamp) -> Vec<Node> {
     let mut nodes = Vec::new();
     if !why.past {
         nodes.extend(demand(why));
@@ -107,13 +107,13 @@ fn wanted(why: &Why, decision: &ReceiptStatus, now: jiff::Timestamp) -> Vec<Node
     }
     nodes.push(signals(decision));
     nodes.push(Node::new("winner", decision.bound.clone(), lower(won(decision))));
-    let said: Vec<String> = decision
+    let candidates: Vec<String> = decision
         .candidates
         .iter()
         .map(|candidate| format!("{} {}", candidate.bound, candidate.replicas))
         .collect();
-    let said = if said.is_empty() { UNKNOWN.to_owned() } else { said.join(", ") };
-    nodes.push(Node::new("each", said, "what each alone would allow"));
+    let candidates = if candidates.is_empty() { UNKNOWN.to_owned() } else { candidates.join(", ") };
+    nodes.push(Node::new("each", candidates, "what each alone would allow"));
     nodes
 }
 
@@ -276,13 +276,13 @@ fn price(why: &Why) -> Node {
 }
 
 fn objectives(why: &Why) -> Node {
-    let wanted = why.wanted_percent.as_deref().unwrap_or("99");
+    let required = why.wanted_percent.as_deref().unwrap_or("99");
     match &why.attainment_percent {
         None => Node::new("objectives", UNKNOWN, "no request was checked in the last hour"),
         Some(met) => Node::new(
             "objectives",
             format!("{met} % met them"),
-            format!("of the last hour's requests; the objective is {wanted} %"),
+            format!("of the last hour's requests; the objective is {required} %"),
         ),
     }
 }

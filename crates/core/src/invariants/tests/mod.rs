@@ -25,7 +25,7 @@ fn qwen() -> ModelBuilder {
 fn target(snapshot: &Snapshot, replicas: u32) -> Decision {
     let mut decision = hold(snapshot, &Previous::none());
     let target = &mut decision.models[0].targets[0];
-    (target.replicas, target.wanted) = (Replicas::new(replicas), Replicas::new(replicas));
+    (target.replicas, target.unconstrained) = (Replicas::new(replicas), Replicas::new(replicas));
     decision
 }
 
@@ -280,18 +280,18 @@ fn inv_08_changing_a_frozen_model() {
 #[test]
 fn inv_09_scaling_down_while_a_source_is_silent() {
     // INV-02 reads the same silence off the signals: both must see it, each for itself.
-    let both = [Invariant::NoScaleDownBlind, Invariant::NoScaleDownUnheard];
-    let told = |reporting, silent| {
+    let both = [Invariant::NoScaleDownBlind, Invariant::NoScaleDownWhileSilent];
+    let partly_silent = |reporting, silent| {
         let demand = Demand { sources: Sources { reporting, silent }, ..qwen().build().demand };
         world().model(qwen().demand(demand)).build()
     };
-    assert_eq!(broken(&told(3, 0), &target(&told(3, 0), 1)), []);
-    for unheard in [told(1, 1), told(0, 1)] {
-        assert_eq!(broken(&unheard, &target(&unheard, 1)), both);
-        assert_eq!(broken(&unheard, &target(&unheard, 2)), []);
-        assert_eq!(broken(&unheard, &target(&unheard, 3)), []);
-        let drain = acting(&unheard, Action::Drain { replica: replica(0) });
-        assert_eq!(broken(&unheard, &drain), both);
+    assert_eq!(broken(&partly_silent(3, 0), &target(&partly_silent(3, 0), 1)), []);
+    for silent_world in [partly_silent(1, 1), partly_silent(0, 1)] {
+        assert_eq!(broken(&silent_world, &target(&silent_world, 1)), both);
+        assert_eq!(broken(&silent_world, &target(&silent_world, 2)), []);
+        assert_eq!(broken(&silent_world, &target(&silent_world, 3)), []);
+        let drain = acting(&silent_world, Action::Drain { replica: replica(0) });
+        assert_eq!(broken(&silent_world, &drain), both);
     }
 }
 
@@ -344,7 +344,7 @@ fn inv_11_taking_for_a_model_that_does_not_act() {
         let (world, mut decision) = both(second);
         assert_eq!(broken(&world, &decision), only);
         // The first gives them up by itself.
-        decision.models[0].targets[0].wanted = Replicas::new(3);
+        decision.models[0].targets[0].unconstrained = Replicas::new(3);
         assert_eq!(broken(&world, &decision), []);
     }
     let (mut world, decision) = both(second());
@@ -415,6 +415,26 @@ fn inv_14_counting_what_does_not_serve() {
     assert_eq!(broken(&lost, &counting(2, 1)), []);
     assert_eq!(broken(&lost, &counting(3, 1)), only);
     assert_eq!(broken(&lost, &counting(2, 2)), only);
+}
+
+#[test]
+fn inv_16_lending_while_a_model_has_too_few() {
+    let lent = |short: bool, more: u32, acts: bool| {
+        let world = world().pool(pool("h100").gpus(8)).model(qwen());
+        let mut world = world.run("ml/ft", "h100", 2).build();
+        world.runs.values_mut().for_each(|run| run.acts = acts);
+        let mut decision = hold(&world, &Previous::none());
+        decision.runs[0].gpus = Gpus::new(2 + more);
+        let entry = &mut decision.models[0];
+        entry.bound = Bound::Capacity;
+        entry.targets[0].unconstrained =
+            Replicas::new(entry.targets[0].replicas.get() + u32::from(short));
+        broken(&world, &decision)
+    };
+    assert_eq!(lent(false, 1, true), []);
+    assert_eq!(lent(true, 0, true), [], "what is lent already is taken back by room alone");
+    assert_eq!(lent(true, 1, true), [Invariant::ModelsBeforeLoans]);
+    assert_eq!(lent(true, 1, false), [], "what is only shown takes nothing");
 }
 
 fn work() -> Work {

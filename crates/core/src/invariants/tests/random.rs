@@ -105,9 +105,9 @@ fn lawful(snapshot: &Snapshot, recommendations: &[RandomModel], run: u32) -> Dec
             (true, true) => vec![0, ceiling],
             (false, _) => vec![0, 0],
         };
-        for (v, wanted) in recommendation.recommendation.into_iter().enumerate() {
+        for (v, recommended) in recommendation.recommendation.into_iter().enumerate() {
             let left = ceiling - give.iter().sum::<u32>();
-            give[v] += wanted.saturating_sub(give[v]).min(left);
+            give[v] += recommended.saturating_sub(give[v]).min(left);
         }
         give[1] += floor.saturating_sub(give.iter().sum());
         // The shared pool gives nothing it does not have; the cloud takes what it can.
@@ -116,7 +116,7 @@ fn lawful(snapshot: &Snapshot, recommendations: &[RandomModel], run: u32) -> Dec
             changes.reserved(&shared)
         };
         for (target, gets) in decision.models[index].targets.iter_mut().zip(&give) {
-            (target.replicas, target.wanted) = (Replicas::new(*gets), Replicas::new(*gets));
+            (target.replicas, target.unconstrained) = (Replicas::new(*gets), Replicas::new(*gets));
         }
         let most = room.total_allocatable().last_seen().copied().unwrap_or(Gpus::ZERO);
         let most = room.limit.map_or(most, |limit| most.min(limit));

@@ -81,7 +81,7 @@ struct Adopted<'a> {
     story: &'a Story,
     operator: ServiceProcess,
     /// Whether every signal was there once.
-    heard: AtomicBool,
+    is_loaded: AtomicBool,
 }
 
 impl<'a> Adopted<'a> {
@@ -89,7 +89,7 @@ impl<'a> Adopted<'a> {
         kubectl(&story.cluster, &["apply", "--filename", "-"], &six_lines(story)?)?;
         let (operator, _) = rig::operator(story, setup, None)?;
         operator.ready().await?;
-        Ok(Self { story, operator, heard: AtomicBool::new(false) })
+        Ok(Self { story, operator, is_loaded: AtomicBool::new(false) })
     }
 
     /// First nobody knows what a replica carries, and that is said; then more are asked for.
@@ -98,13 +98,14 @@ impl<'a> Adopted<'a> {
             decided(status) == "CapacityUnknown" && condition(status, "CapacityKnown") == "False"
         })
         .await?;
-        self.wait("more replicas to be asked for", |status| wanted(status) > 1).await
+        self.wait("more replicas to be asked for", |status| recommended(status) > 1).await
     }
 
     /// Work that waits shows how much a replica carries, and goes on to.
     async fn is_known(&self) -> Result<()> {
-        let known =
-            |status: &Value| condition(status, "CapacityKnown").is_empty() && wanted(status) > 1;
+        let known = |status: &Value| {
+            condition(status, "CapacityKnown").is_empty() && recommended(status) > 1
+        };
         self.wait("the capacity to be known", known).await?;
         tokio::time::sleep(STEADY).await;
         self.wait("it to be known still", known).await
@@ -114,8 +115,8 @@ impl<'a> Adopted<'a> {
     async fn goes_down(&self) -> Result<()> {
         let most = Cell::new(0);
         self.wait("fewer replicas to be asked for", |status| {
-            most.set(most.get().max(wanted(status)));
-            wanted(status) < most.get()
+            most.set(most.get().max(recommended(status)));
+            recommended(status) < most.get()
         })
         .await
     }
@@ -133,10 +134,10 @@ impl<'a> Adopted<'a> {
         let done = until(what, LONG, async || {
             let status = models.get(NAME).await?.data["status"].clone();
             if condition(&status, "SignalsFresh") == "True" {
-                self.heard.store(true, Ordering::Relaxed);
+                self.is_loaded.store(true, Ordering::Relaxed);
             }
             let missing = decided(&status) == "SignalsMissing";
-            ensure!(!missing || !self.heard.load(Ordering::Relaxed), "a signal is missing");
+            ensure!(!missing || !self.is_loaded.load(Ordering::Relaxed), "a signal is missing");
             last = status;
             Ok(is(&last).then_some(()))
         });
@@ -198,8 +199,8 @@ async fn under_load<T>(engine: SocketAddr, work: impl Future<Output = Result<T>>
                 "model": "model", "max_tokens": 200, "stream": true,
                 "messages": [{ "role": "user", "content": text }],
             });
-            let asked = HttpAnswer::of(engine, "/v1/chat/completions", Some(&body)).await;
-            let answered = match asked {
+            let response = HttpAnswer::of(engine, "/v1/chat/completions", Some(&body)).await;
+            let answered = match response {
                 Ok(mut answer) => answer.finish().await,
                 Err(error) => Err(error),
             };
@@ -218,7 +219,7 @@ fn decided(status: &Value) -> &str {
     status["decision"]["reason"].as_str().unwrap_or_default()
 }
 
-fn wanted(status: &Value) -> i64 {
+fn recommended(status: &Value) -> i64 {
     status["recommendedReplicas"].as_i64().unwrap_or(0)
 }
 

@@ -1,14 +1,12 @@
 //! Who did what: the logs of a real API server and of a gateway are one stream, and no key is in either.
 
+use super::callers::{Gateway, LONG};
 use super::rig::crds;
-use super::tenants::{CHAT, Engine, LONG, sha256};
+use super::tenants::{Engine, sha256};
 use anyhow::{Context, Result, ensure};
-use flyball_e2e::http::HttpAnswer;
-use flyball_e2e::process::{ServiceProcess, free};
-use flyball_e2e::{Story, in_namespace, kubectl, kubectl_says, note, until};
+use flyball_e2e::{Story, in_namespace, kubectl, kubectl_output, note, until};
 use serde_json::{Value, json};
 use std::io::{Read as _, Seek as _, SeekFrom};
-use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -31,25 +29,26 @@ async fn gateway_and_api_server_tell_who_did_what_as_one_stream() -> Result<()> 
         crds(story)?;
         let folder = std::env::temp_dir().join(format!("flyball-{}-audit", story.namespace));
         std::fs::create_dir_all(&folder)?;
-        let told = Box::pin(tell(story, &log, &folder)).await;
+        let outcome = Box::pin(play(story, &log, &folder)).await;
         std::fs::remove_dir_all(folder)?;
-        told
+        outcome
     })
     .await
 }
 
-async fn tell(story: &Story, log: &Path, folder: &Path) -> Result<()> {
+async fn play(story: &Story, log: &Path, folder: &Path) -> Result<()> {
     let from = std::fs::metadata(log)?.len();
     let engine = Engine::start().await?;
     let own = folder.join("gateway.jsonl");
-    let gateway = Gateway::start(story, engine.address, &own)?;
+    let log_of_its_own = format!("\n[telemetry]\naudit_log = \"{}\"\n", own.display());
+    let gateway = Gateway::start(story, engine.address, &log_of_its_own)?;
     gateway.process.ready().await?;
     let tenant = format!("{}/search", story.namespace);
     story.apply(TENANT)?;
     flyball(story, &["key", "create", &tenant, "--name", "app", "--to-secret", "app-key"])?;
     let template = "go-template={{index .data \"api-key\" | base64decode}}";
     let stored = ["--namespace", &story.namespace, "get", "secret", "app-key", "-o", template];
-    let first = kubectl_says(&story.cluster, &stored, "")?;
+    let first = kubectl_output(&story.cluster, &stored, "")?;
     let second = flyball(story, &["key", "rotate", &tenant, "app"])?.trim().to_owned();
     gateway.until(&second, 200).await?;
     ensure!(gateway.ask(&first).await? == 200, "a key is refused before its time");
@@ -66,11 +65,11 @@ async fn tell(story: &Story, log: &Path, folder: &Path) -> Result<()> {
     let written = since(log, from)?;
     std::fs::write(&part, &written)?;
     let files = [&part, &own].map(|file| file.to_str().unwrap_or_default());
-    let said = flyball(story, &["audit", files[0], files[1], "-o", "json"])?;
-    in_order(&said, &story.namespace, (id(&first)?, id(&second)?))?;
+    let printed = flyball(story, &["audit", files[0], files[1], "-o", "json"])?;
+    in_order(&printed, &story.namespace, (id(&first)?, id(&second)?))?;
     for key in [&first, &second] {
         let hash = sha256(key)?;
-        let ours = said.clone() + &gateway.said(&own).await?;
+        let ours = printed.clone() + &gateway.output().await? + &std::fs::read_to_string(&own)?;
         for (secret, text) in [(key, &ours), (&hash, &ours), (key, &written)] {
             // A part of it would do too.
             ensure!(!text.contains(&secret[20..40]), "a key or its hash is shown");
@@ -91,12 +90,12 @@ fn forbidden(story: &Story) -> Result<()> {
 }
 
 /// All of it is told, each with who, on what and outcome.
-fn in_order(said: &str, namespace: &str, (first, second): (&str, &str)) -> Result<()> {
-    let said: Value = serde_json::from_str(said)?;
-    ensure!(said["problems"] == json!([]), "{}", said["problems"]);
-    let acts = said["acts"].as_array().context("no acts")?;
+fn in_order(printed: &str, namespace: &str, (first, second): (&str, &str)) -> Result<()> {
+    let printed: Value = serde_json::from_str(printed)?;
+    ensure!(printed["problems"] == json!([]), "{}", printed["problems"]);
+    let acts = printed["acts"].as_array().context("no acts")?;
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    ensure!(acts.is_sorted_by_key(|act| text(&act["time"])), "{said:#}");
+    ensure!(acts.is_sorted_by_key(|act| text(&act["time"])), "{printed:#}");
     // Other stories write at the same time.
     let here = acts.iter().filter(|act| text(&act["object"]).contains(namespace));
     let (ours, theirs): (Vec<&Value>, Vec<&Value>) =
@@ -159,48 +158,4 @@ fn flyball(story: &Story, args: &[&str]) -> Result<String> {
     let complaint = String::from_utf8_lossy(&ran.stderr);
     ensure!(ran.status.success(), "flyball {}: {complaint}", args.join(" "));
     Ok(String::from_utf8(ran.stdout)?)
-}
-
-/// A gateway that takes its callers from Tenants and keeps an audit log.
-struct Gateway {
-    process: ServiceProcess,
-    http: SocketAddr,
-}
-
-impl Gateway {
-    fn start(story: &Story, engine: SocketAddr, log: &Path) -> Result<Self> {
-        let (http, admin) = (free()?, free()?);
-        let settings = format!(
-            "listen = \"{http}\"\nadmin = \"{admin}\"\nthreads = 1\n\n\
-             [[models]]\nname = \"m\"\nendpoints = [\"{engine}\"]\n\n\
-             [telemetry]\naudit_log = \"{}\"\n\n\
-             [kubernetes]\nwatch = \"model-services\"\nnamespaces = [\"{}\"]\n\n\
-             [tenants]\nwatch = true\n",
-            log.display(),
-            story.namespace
-        );
-        let process = ServiceProcess::start(story, "gateway", &settings, admin)?;
-        Ok(Self { process, http })
-    }
-
-    async fn ask(&self, key: &str) -> Result<u16> {
-        let body = json!({ "model": "m", "messages": [{ "role": "user", "content": "Hello" }] });
-        let headers = format!("authorization: Bearer {key}\r\n");
-        let answer = HttpAnswer::with(self.http, CHAT, &headers, Some(&body)).await?;
-        Ok(answer.whole().await?.0)
-    }
-
-    async fn until(&self, key: &str, status: u16) -> Result<()> {
-        let what = format!("an answer of {status}");
-        until(&what, LONG, async || Ok((self.ask(key).await? == status).then_some(()))).await
-    }
-
-    /// Everything that it says or writes, its audit log with it.
-    async fn said(&self, log: &Path) -> Result<String> {
-        let mut said = self.process.log() + &std::fs::read_to_string(log)?;
-        for path in ["/metrics", "/state", "/config", "/readyz"] {
-            said += &HttpAnswer::of(self.process.admin, path, None).await?.whole().await?.1;
-        }
-        Ok(said)
-    }
 }

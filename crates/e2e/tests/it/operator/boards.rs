@@ -16,7 +16,8 @@ use std::time::Duration;
 
 const DASHBOARDS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../dashboards");
 
-/// Boards that are the operator's; the gateway's has panels of things that this story has none of.
+/// Boards that are the operator's; the gateway's has panels of things that this story has none of, and the one of training
+/// runs is looked at by their story.
 const BOARDS: [&str; 3] = ["operator", "operator-fleet", "operator-model"];
 
 /// Panels that show something only when something is wrong, or where prices are known.
@@ -41,8 +42,8 @@ async fn every_panel_of_the_operators_boards_has_something_to_show() -> Result<(
         let prometheus = Prometheus::start(&[rig.operator.admin, rig.gateway.admin])?;
         rig.settled(2, Duration::from_secs(120)).await?;
         for round in 0..6 {
-            let asked = join_all((0..8).map(|one| rig.ask(round * 8 + one, 40))).await;
-            asked.into_iter().collect::<Result<Vec<()>>>()?;
+            let answers = join_all((0..8).map(|one| rig.ask(round * 8 + one, 40))).await;
+            answers.into_iter().collect::<Result<Vec<()>>>()?;
         }
         // An operator that has just begun waits for gateways that may still come before it says what is needed.
         let needed = format!(
@@ -56,32 +57,22 @@ async fn every_panel_of_the_operators_boards_has_something_to_show() -> Result<(
         // Rates need two scrapes, and a scrape of what was counted meanwhile.
         tokio::time::sleep(Duration::from_secs(10)).await;
         let queries = all_queries(&story.namespace)?;
-        let mut empty = Vec::new();
-        // A scrape that a busy machine misses leaves nothing to show until the next.
-        let shown = until("every panel to show something", Duration::from_secs(30), async || {
-            empty = prometheus.shows_nothing_for(&queries).await?;
-            Ok(empty.is_empty().then_some(()))
-        });
-        let shown = shown.await;
+        let shown = prometheus.shows_all(&queries).await;
         let rules = prometheus.rules().await?;
         note(&format!("{} queries asked, {rules} rules evaluated", queries.len()));
-        shown.with_context(|| format!("nothing to show:\n{}", empty.join("\n")))
+        shown
     })
     .await
 }
 
 /// Every query of the operator's boards as a person would ask it, with the panel that it is of.
 fn all_queries(namespace: &str) -> Result<Vec<(String, String)>> {
-    let mut all = Vec::new();
-    for board in BOARDS {
-        let of_board = queries(board)?.into_iter();
-        all.extend(of_board.map(|(panel, query)| (panel, filled_in(&query, namespace))));
-    }
-    Ok(all)
+    let of_boards: Result<Vec<_>> = BOARDS.iter().map(|board| queries(board, namespace)).collect();
+    Ok(of_boards?.concat())
 }
 
-/// Title and query of everything on a board.
-fn queries(board: &str) -> Result<Vec<(String, String)>> {
+/// Title and query of everything on a board, as a person would ask it.
+pub(super) fn queries(board: &str, namespace: &str) -> Result<Vec<(String, String)>> {
     let text = std::fs::read_to_string(format!("{DASHBOARDS}/{board}.json"))?;
     let board: Value = serde_json::from_str(&text)?;
     let panels = board["panels"].as_array().context("a board without panels")?;
@@ -89,7 +80,7 @@ fn queries(board: &str) -> Result<Vec<(String, String)>> {
         let title = panel["title"].as_str().unwrap_or_default().to_owned();
         let targets = panel["targets"].as_array().cloned().unwrap_or_default();
         targets.into_iter().map(move |target| {
-            (title.clone(), target["expr"].as_str().unwrap_or_default().to_owned())
+            (title.clone(), filled_in(target["expr"].as_str().unwrap_or_default(), namespace))
         })
     };
     Ok(panels.iter().flat_map(of_panel).collect())
@@ -105,13 +96,25 @@ fn filled_in(query: &str, namespace: &str) -> String {
 }
 
 /// A Prometheus of this machine, with our rules; ends with this.
-struct Prometheus {
+pub(super) struct Prometheus {
     child: Child,
     address: SocketAddr,
     folder: PathBuf,
 }
 
 impl Prometheus {
+    /// Waits until each of these panels shows something. A scrape that a busy machine misses leaves nothing to show until
+    /// the next.
+    pub(super) async fn shows_all(&self, queries: &[(String, String)]) -> Result<()> {
+        let mut empty = Vec::new();
+        let shown = until("every panel to show something", Duration::from_secs(30), async || {
+            empty = self.shows_nothing_for(queries).await?;
+            Ok(empty.is_empty().then_some(()))
+        });
+        let shown = shown.await;
+        shown.with_context(|| format!("nothing to show:\n{}", empty.join("\n")))
+    }
+
     /// Those of these panels that are empty and should not be.
     async fn shows_nothing_for(&self, queries: &[(String, String)]) -> Result<Vec<String>> {
         let mut empty = Vec::new();
@@ -124,7 +127,7 @@ impl Prometheus {
         Ok(empty)
     }
 
-    fn start(targets: &[SocketAddr]) -> Result<Self> {
+    pub(super) fn start(targets: &[SocketAddr]) -> Result<Self> {
         let address = free()?;
         let folder = std::env::temp_dir().join(format!("flyball-prometheus-{}", address.port()));
         std::fs::create_dir_all(&folder)?;

@@ -75,7 +75,7 @@ async fn operator_is_installed_by_its_chart_in_a_namespace_of_restricted_pods() 
         crds(story)?;
         let shell = Shell::new(&story.cluster)?;
         let release = format!("flyball-{}", story.namespace);
-        let told = tell(story, &shell, &release);
+        let outcome = play(story, &shell, &release);
         // Roles that belong to no namespace would outlive it.
         let rest = format!(
             "helm uninstall {release} --namespace {} --ignore-not-found\n\
@@ -83,7 +83,7 @@ async fn operator_is_installed_by_its_chart_in_a_namespace_of_restricted_pods() 
             story.namespace
         );
         shell.run("rest", &rest)?;
-        told?;
+        outcome?;
         let rest = shell.read("rest")?;
         ensure!(!rest.contains("clusterrole"), "these are left: {rest}");
         Ok(())
@@ -91,7 +91,7 @@ async fn operator_is_installed_by_its_chart_in_a_namespace_of_restricted_pods() 
     .await
 }
 
-fn tell(story: &Story, shell: &Shell, release: &str) -> Result<()> {
+fn play(story: &Story, shell: &Shell, release: &str) -> Result<()> {
     let image = story.cluster.image.rsplit_once(':').context("an image without a tag")?;
     let folder = shell.folder.display().to_string();
     let filled = |text: &str| {
@@ -107,12 +107,12 @@ fn tell(story: &Story, shell: &Shell, release: &str) -> Result<()> {
     std::fs::write(shell.folder.join("values.yaml"), filled(VALUES))?;
     std::fs::write(shell.folder.join("model.yaml"), filled(MODEL))?;
     let status = shell.run("chart", &filled(SCRIPT))?;
-    let said = shell.read("chart")?;
-    note(&said);
+    let printed = shell.read("chart")?;
+    note(&printed);
     ensure!(status.success(), "a command failed: {status}");
-    ensure!(said.contains("check passed"), "`helm test` did not check the cluster");
-    ensure!(said.contains(&format!("{}/model", story.namespace)), "the operator told nothing");
-    ensure!(said.contains(r#""id":"model""#), "the gateway does not serve what was applied");
-    ensure!(said.contains("2 stay"), "replicas did not stay");
+    ensure!(printed.contains("check passed"), "`helm test` did not check the cluster");
+    ensure!(printed.contains(&format!("{}/model", story.namespace)), "the operator told nothing");
+    ensure!(printed.contains(r#""id":"model""#), "the gateway does not serve what was applied");
+    ensure!(printed.contains("2 stay"), "replicas did not stay");
     Ok(())
 }

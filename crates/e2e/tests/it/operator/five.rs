@@ -19,8 +19,8 @@ helm uninstall flyball-crds --ignore-not-found";
 #[ignore = "needs a cluster: cargo xtask e2e"]
 async fn operator_does_what_the_page_of_five_minutes_says() -> Result<()> {
     let shell = Shell::new(&Cluster::connect().await?)?;
-    let told = tell(&shell);
-    if told.is_err() {
+    let outcome = play(&shell);
+    if outcome.is_err() {
         let log = "kubectl logs --namespace flyball-demo --prefix --tail=200 \
                    --selector app.kubernetes.io/name=flyball";
         let account = shell.run("account", log).and_then(|_| shell.read("account"));
@@ -28,14 +28,14 @@ async fn operator_does_what_the_page_of_five_minutes_says() -> Result<()> {
     }
     let left = shell.run("rest", REST)?;
     ensure!(left.success(), "not everything was removed: {}", shell.read("rest")?);
-    told
+    outcome
 }
 
-fn tell(shell: &Shell) -> Result<()> {
+fn play(shell: &Shell) -> Result<()> {
     let blocks = blocks(&std::fs::read_to_string(root().join("docs/guides/five-minutes.md"))?);
     let (clean_up, before) = blocks.split_last().context("a page without commands")?;
     // Read between the commands, which change nothing by that.
-    let look = format!(
+    let requests = format!(
         "kubectl get roles,clusterroles --all-namespaces --output json \
          --selector app.kubernetes.io/instance=flyball > {}/roles\n\
          kubectl logs --namespace {NAMESPACE} deployment/flyball-operator > {0}/operator\n\
@@ -44,17 +44,17 @@ fn tell(shell: &Shell) -> Result<()> {
     );
     let log = Log::open()?;
     let began = Instant::now();
-    let script = format!("set -e\n{}\n{look}{clean_up}", before.join("\n"));
+    let script = format!("set -e\n{}\n{requests}{clean_up}", before.join("\n"));
     let status = shell.run("page", &script)?;
     let minutes = began.elapsed().as_secs_f64() / 60.0;
-    let said = shell.read("page")?;
-    note(&said);
+    let printed = shell.read("page")?;
+    note(&printed);
     ensure!(status.success(), "a command of the page failed: {status}");
     note(&format!("{minutes:.2} minutes from the first command to the last"));
     figure("operator.quickstart_minutes", minutes, "minutes", "<=5")?;
-    ensure!(said.contains(r#""object":"chat.completion""#), "no request was answered");
-    ensure!(said.lines().any(rose), "no decision to have more replicas than some");
-    ensure!(said.contains("─ reason "), "`why` names no reason");
+    ensure!(printed.contains(r#""object":"chat.completion""#), "no request was answered");
+    ensure!(printed.lines().any(rose), "no decision to have more replicas than some");
+    ensure!(printed.contains("─ reason "), "`why` names no reason");
     let errors = shell.read("operator")?;
     let errors: Vec<&str> = errors.lines().filter(|line| line.contains(r#""ERROR""#)).collect();
     ensure!(errors.is_empty(), "the operator wrote {errors:#?}");
@@ -93,7 +93,7 @@ fn rose(line: &str) -> bool {
 }
 
 /// The text of every fenced block of commands.
-fn blocks(page: &str) -> Vec<String> {
+pub(super) fn blocks(page: &str) -> Vec<String> {
     let parts = page.split("\n```sh\n").skip(1);
     parts.filter_map(|part| part.split("\n```").next()).map(str::to_owned).collect()
 }

@@ -1,17 +1,18 @@
 //! Limits and budgets as the official clients see them: a real API server, an operator and a gateway as processes, and an
 //! emulated engine.
 
+use super::callers;
 use super::rig::{Setup, crds, operator};
 use anyhow::{Context, Result, ensure};
 use flyball_e2e::http::HttpAnswer;
-use flyball_e2e::process::{ServiceProcess, free};
+use flyball_e2e::process::{RunningProgram, ServiceProcess, free};
 use flyball_e2e::{Story, in_namespace, note, until};
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::{Api, PostParams};
 use serde_json::json;
 use std::net::SocketAddr;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 /// The longest that anything here may take.
@@ -46,9 +47,9 @@ async fn official_clients_understand_limits_and_budgets() -> Result<()> {
         let (gateway, http) = gateway(story, engine.address, link)?;
         gateway.ready().await?;
         granted(http, &gateway).await?;
-        let said = official(http).await?;
-        note(&said);
-        ensure!(said.contains("5 passed, 0 failed"), "{said}\n{}", office.log());
+        let printed = official(http).await?;
+        note(&printed);
+        ensure!(printed.contains("5 passed, 0 failed"), "{printed}\n{}", office.log());
         Ok(())
     })
     .await
@@ -108,23 +109,16 @@ pub(super) async fn gateway_with_pod(
     Ok((process, http))
 }
 
-/// The settings of a gateway, and where it listens.
+/// The settings of a gateway that this operator divides limits for, and where it listens.
 fn settings(
     story: &Story,
     engine: SocketAddr,
     operator: SocketAddr,
 ) -> Result<(String, SocketAddr, SocketAddr)> {
-    let (http, admin) = (free()?, free()?);
-    let settings = format!(
-        "listen = \"{http}\"\nadmin = \"{admin}\"\nthreads = 1\n\n\
-         [[models]]\nname = \"m\"\nendpoints = [\"{engine}\"]\n\n\
-         [telemetry]\naccess_log = false\n\n\
-         [operator]\naddress = \"http://{operator}\"\n\n\
-         [kubernetes]\nwatch = \"model-services\"\nnamespaces = [\"{}\"]\n\n\
-         [tenants]\nwatch = true\n",
-        story.namespace
+    let sections = format!(
+        "\n[telemetry]\naccess_log = false\n\n[operator]\naddress = \"http://{operator}\"\n"
     );
-    Ok((settings, http, admin))
+    callers::settings(story, engine, &sections)
 }
 
 /// What the official clients found.
@@ -148,29 +142,19 @@ async fn official(gateway: SocketAddr) -> Result<String> {
 
 /// An emulated engine in a process of its own.
 pub(super) struct Engine {
-    child: Child,
+    _program: RunningProgram,
     pub(super) address: SocketAddr,
 }
 
 impl Engine {
     pub(super) fn start(story: &Story) -> Result<Self> {
         let address = free()?;
-        let child = Command::new(&story.cluster.binary)
+        let mut command = Command::new(&story.cluster.binary);
+        command
             .args(["emulate", "--served-name", "m", "--port", &address.port().to_string()])
             .args(["--host", &address.ip().to_string()])
-            .stdin(Stdio::null())
             .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .context("could not start flyball emulate")?;
-        Ok(Self { child, address })
-    }
-}
-
-impl Drop for Engine {
-    fn drop(&mut self) {
-        // Gone already is what is wanted.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+            .stderr(Stdio::null());
+        Ok(Self { _program: RunningProgram::start(&mut command)?, address })
     }
 }

@@ -204,7 +204,7 @@ impl<'a> Rig<'a> {
 
     /// Waits until the ModelService is as `is` says. An operator that has just begun waits for gateways
     /// that may still come.
-    pub(super) async fn told(&self, what: &str, is: impl Fn(&Value) -> bool) -> Result<Value> {
+    pub(super) async fn wait_for(&self, what: &str, is: impl Fn(&Value) -> bool) -> Result<Value> {
         let found = until(what, Duration::from_secs(180), async || {
             let model = self.model().await?;
             Ok(is(&model).then_some(model))

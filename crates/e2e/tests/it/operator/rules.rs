@@ -126,8 +126,8 @@ async fn the_api_server_refuses_tenants_that_the_schema_forbids() -> Result<()> 
         super::rig::crds(story)?;
         for (words, spec) in broken_tenants() {
             let refused = create(story, "Tenant", &spec, true).await;
-            let said = refused.err().map(|error| error.to_string()).unwrap_or_default();
-            ensure!(said.contains(words), "{spec}: wanted {words:?}, got {said:?}");
+            let problem = refused.err().map(|error| error.to_string()).unwrap_or_default();
+            ensure!(problem.contains(words), "{spec}: wanted {words:?}, got {problem:?}");
         }
         let made = create(story, "Tenant", &let_in(), true).await?;
         ensure!(made.data["spec"]["weight"] == 1, "{}", made.data);
@@ -144,8 +144,8 @@ async fn the_api_server_refuses_what_the_schema_forbids() -> Result<()> {
         super::rig::crds(story)?;
         for (words, spec) in broken() {
             let refused = create(story, "ModelService", &spec, true).await;
-            let said = refused.err().map(|error| error.to_string()).unwrap_or_default();
-            ensure!(said.contains(words), "{spec}: wanted {words:?}, got {said:?}");
+            let problem = refused.err().map(|error| error.to_string()).unwrap_or_default();
+            ensure!(problem.contains(words), "{spec}: wanted {words:?}, got {problem:?}");
         }
         let made = create(story, "ModelService", &adopted(), false).await?;
         ensure!(made.data["spec"]["scaling"]["mode"] == "Recommend", "{}", made.data);
@@ -155,8 +155,8 @@ async fn the_api_server_refuses_what_the_schema_forbids() -> Result<()> {
         let moved = json!({ "spec": { "variants": [
             { "name": "main", "targetRef": { "kind": "Deployment", "name": "other" } }] } });
         let moved = api.patch("m", &PatchParams::default(), &Patch::Merge(moved)).await;
-        let said = moved.err().map(|error| error.to_string()).unwrap_or_default();
-        ensure!(said.contains("`targetRef` must not change"), "{said:?}");
+        let problem = moved.err().map(|error| error.to_string()).unwrap_or_default();
+        ensure!(problem.contains("`targetRef` must not change"), "{problem:?}");
         api.delete("m", &DeleteParams::default()).await?;
         Ok(())
     })

@@ -88,15 +88,15 @@ async fn operator_and_gateway_serve_what_a_model_service_says() -> Result<()> {
         let (gateway, http) = gateway(story, link)?;
         // There is nothing to serve yet, and that is no reason not to be ready.
         gateway.ready().await?;
-        let told = tell(story, &gateway, http).await;
-        told.with_context(|| {
+        let outcome = play(story, &gateway, http).await;
+        outcome.with_context(|| {
             format!("the operator's log:\n{}\nthe gateway's:\n{}", operator.log(), gateway.log())
         })
     })
     .await
 }
 
-async fn tell(story: &Story, gateway: &ServiceProcess, http: SocketAddr) -> Result<()> {
+async fn play(story: &Story, gateway: &ServiceProcess, http: SocketAddr) -> Result<()> {
     ensure!(ask(http, "started").await?.0 == 404, "a model that nobody applied is served");
     let began = Instant::now();
     apply(story, STARTED)?;
@@ -108,9 +108,9 @@ async fn tell(story: &Story, gateway: &ServiceProcess, http: SocketAddr) -> Resu
     answered(http, "adopted").await?;
     apply(story, CLAIMS)?;
     until("the claim to be told of", LONG, async || {
-        let (status, said) = HttpAnswer::of(gateway.admin, "/readyz", None).await?.whole().await?;
-        ensure!(status == 200, "a claim makes the gateway unready: {said}");
-        Ok(said.contains("/claims is ignored").then_some(()))
+        let (status, body) = HttpAnswer::of(gateway.admin, "/readyz", None).await?.whole().await?;
+        ensure!(status == 200, "a claim makes the gateway unready: {body}");
+        Ok(body.contains("/claims is ignored").then_some(()))
     })
     .await?;
     ensure!(ask(http, "adopted").await?.0 == 200, "the older one serves it no more");
@@ -151,8 +151,8 @@ fn delete(story: &Story, what: &str) -> Result<()> {
 /// Waits for an answer of this model. Until the gateway has heard of it, it says 404.
 async fn answered(http: SocketAddr, model: &str) -> Result<()> {
     until(&format!("an answer of {model}"), LONG, async || {
-        let (status, said) = ask(http, model).await?;
-        ensure!([200, 404, 503].contains(&status), "{model}: {status} {said}");
+        let (status, body) = ask(http, model).await?;
+        ensure!([200, 404, 503].contains(&status), "{model}: {status} {body}");
         Ok((status == 200).then_some(()))
     })
     .await

@@ -5,7 +5,7 @@
 
 use super::rig::{Rig, Setup};
 use anyhow::{Result, ensure};
-use flyball_e2e::{Story, dynamic, in_namespace, kubectl, kubectl_says, note, until};
+use flyball_e2e::{Story, dynamic, in_namespace, kubectl, kubectl_output, note, until};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::process::Command;
@@ -40,31 +40,31 @@ async fn what_people_see_of_a_model_is_as_it_was_looked_at() -> Result<()> {
         tokio::time::sleep(Duration::from_secs(6)).await;
         let mut page = Page { story, rig: &rig, text: String::new() };
         rig.settled(1, Duration::from_secs(120)).await?;
-        rig.told("signals", |model| is(model, "SignalsFresh", "True")).await?;
-        rig.told("its reason", |model| decided(model) == "Steady").await?;
-        page.look("It serves")?;
+        rig.wait_for("signals", |model| is(model, "SignalsFresh", "True")).await?;
+        rig.wait_for("its reason", |model| decided(model) == "Steady").await?;
+        page.add_moment("It serves")?;
 
         rig.change(&json!({ "spec": { "scaling": { "min": 2 } } })).await?;
         rig.settled(2, Duration::from_secs(120)).await?;
-        rig.told("two", |model| model["status"]["readyReplicas"] == 2).await?;
-        page.look("Two at least are wanted")?;
+        rig.wait_for("two", |model| model["status"]["readyReplicas"] == 2).await?;
+        page.add_moment("Two at least are wanted")?;
 
         rig.pin(Some(3)).await?;
         rig.settled(3, Duration::from_secs(120)).await?;
-        rig.told("three", |model| model["status"]["readyReplicas"] == 3).await?;
-        page.look("A person pins three")?;
+        rig.wait_for("three", |model| model["status"]["readyReplicas"] == 3).await?;
+        page.add_moment("A person pins three")?;
 
         page.flyball(&["freeze", "model", "--for", "1h", "--reason", "a repair", "--yes"])?;
-        rig.told("frozen", |model| decided(model) == "Frozen").await?;
-        page.look("A person freezes it")?;
+        rig.wait_for("frozen", |model| decided(model) == "Frozen").await?;
+        page.add_moment("A person freezes it")?;
 
         page.flyball(&["resume", "model", "--yes"])?;
-        rig.told("pinned again", |model| decided(model) == "Pinned").await?;
+        rig.wait_for("pinned again", |model| decided(model) == "Pinned").await?;
         let past = json!({ "from": "1960-01-01T00:00:00Z", "until": "1960-01-02T00:00:00Z" });
         let calendar = json!([{ "replicas": 2, "once": past }]);
         rig.change(&json!({ "spec": { "scaling": { "calendar": calendar } } })).await?;
-        rig.told("refused", |model| is(model, "Stalled", "True")).await?;
-        page.look("Its calendar cannot be read")?;
+        rig.wait_for("refused", |model| is(model, "Stalled", "True")).await?;
+        page.add_moment("Its calendar cannot be read")?;
 
         page.conditions()?;
         page.events()?;
@@ -141,7 +141,7 @@ struct Page<'a> {
 
 impl Page<'_> {
     /// The tables and the answer to "why?" at one moment.
-    fn look(&mut self, when: &str) -> Result<()> {
+    fn add_moment(&mut self, when: &str) -> Result<()> {
         self.kubectl(when, &["get", "modelservices"])?;
         self.kubectl("the same, wide", &["get", "modelservices", "--output=wide"])?;
         self.flyball(&["why", "model"])
@@ -164,8 +164,8 @@ impl Page<'_> {
 
     fn kubectl(&mut self, title: &str, args: &[&str]) -> Result<()> {
         let args = [&["--namespace", &self.story.namespace], args].concat();
-        let said = kubectl_says(&self.story.cluster, &args, "")?;
-        self.add(title, &said);
+        let printed = kubectl_output(&self.story.cluster, &args, "")?;
+        self.add(title, &printed);
         Ok(())
     }
 
@@ -176,16 +176,16 @@ impl Page<'_> {
             .env("FLYBALL_NAMESPACE", &self.story.namespace)
             .env("FLYBALL_OPERATOR", format!("http://{}", self.rig.operator.admin))
             .output()?;
-        let said = String::from_utf8(output.stdout)?;
+        let printed = String::from_utf8(output.stdout)?;
         let also = String::from_utf8_lossy(&output.stderr);
-        ensure!(output.status.success(), "flyball {args:?}: {said}{also}");
-        self.add(&format!("flyball {}", args.join(" ")), &format!("{said}{also}"));
+        ensure!(output.status.success(), "flyball {args:?}: {printed}{also}");
+        self.add(&format!("flyball {}", args.join(" ")), &format!("{printed}{also}"));
         Ok(())
     }
 
-    fn add(&mut self, title: &str, said: &str) {
-        note(&format!("== {title}\n{said}"));
-        let _ = write!(self.text, "== {title}\n{}\n", unwrapped(said));
+    fn add(&mut self, title: &str, printed: &str) {
+        note(&format!("== {title}\n{printed}"));
+        let _ = write!(self.text, "== {title}\n{}\n", unwrapped(printed));
     }
 
     fn hold(&self, name: &str) {
@@ -196,9 +196,9 @@ impl Page<'_> {
 }
 
 /// Lines of a tree that were broken are put together again: where, depends on what was replaced.
-fn unwrapped(said: &str) -> String {
+fn unwrapped(printed: &str) -> String {
     let mut lines: Vec<String> = Vec::new();
-    for line in said.lines() {
+    for line in printed.lines() {
         let goes_on = line.starts_with(['│', ' ']) && !line.contains("─ ");
         match lines.last_mut() {
             Some(last) if goes_on => {

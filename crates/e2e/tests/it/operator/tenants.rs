@@ -1,16 +1,15 @@
 //! Callers come from Tenants: a team is let in by a few lines, and a key that is revoked is so at once, everywhere, and
 //! stays so.
 
+use super::callers::{CHAT, Gateway, LONG};
 use super::cut::{api_server, through};
 use super::rig::crds;
 use anyhow::{Context, Result, ensure};
 use flyball_e2e::http::HttpAnswer;
-use flyball_e2e::process::{ServiceProcess, free};
 use flyball_e2e::{Relay, Story, dynamic, figure, in_namespace, note, until};
 use futures::future::try_join_all;
 use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
-use std::fmt::Write as _;
 use std::io::Write as _;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
@@ -31,9 +30,6 @@ spec:
     - { name: app, id: k3J9xQ2mZa, sha256: SHA256 }
 ";
 
-/// The longest that anything here may take.
-pub(super) const LONG: Duration = Duration::from_secs(60);
-
 const GATEWAYS: usize = 8;
 
 /// Keys that are revoked one after the other: with eight gateways more than a hundred samples.
@@ -45,7 +41,7 @@ async fn gateway_lets_a_new_team_in_by_a_few_lines() -> Result<()> {
     in_namespace(&[], async |story| {
         crds(story)?;
         let engine = Engine::start().await?;
-        let gateway = Gateway::start(story, &story.cluster.kubeconfig, engine.address, None)?;
+        let gateway = Gateway::start(story, engine.address, &sections(None))?;
         gateway.process.ready().await?;
         ensure!(gateway.ask("first").await? == 401, "nobody is let in while there is no Tenant");
         let manifest = TENANT.replace("SHA256", &sha256("first")?);
@@ -62,8 +58,8 @@ async fn gateway_lets_a_new_team_in_by_a_few_lines() -> Result<()> {
         let other = json!({ "model": "other", "messages": [] });
         let headers = "x-api-key: first\r\n";
         let answer = HttpAnswer::with(gateway.http, CHAT, headers, Some(&other)).await?;
-        let (status, said) = answer.whole().await?;
-        ensure!(status == 404 && said.contains("model_not_found"), "{status}: {said}");
+        let (status, body) = answer.whole().await?;
+        ensure!(status == 404 && body.contains("model_not_found"), "{status}: {body}");
         Ok(())
     })
     .await
@@ -77,9 +73,9 @@ async fn gateways_revoke_a_key_at_once_and_one_that_restarts_does_not_forget() -
         let (server, name) = api_server(story)?;
         let relay = Relay::to(server).await?;
         let kubeconfig = through(story, &relay, &name)?;
-        let told = Box::pin(revoke(story, &relay, &kubeconfig)).await;
+        let outcome = Box::pin(revoke(story, &relay, &kubeconfig)).await;
         std::fs::remove_file(kubeconfig)?;
-        told
+        outcome
     })
     .await
 }
@@ -101,10 +97,10 @@ async fn revoke(story: &Story, relay: &Relay, kubeconfig: &Path) -> Result<()> {
         "spec": { "models": ["*"], "keys": keys },
     });
     story.apply(&tenant.to_string())?;
-    let mut gateways = vec![Gateway::start(story, kubeconfig, engine.address, Some(&file))?];
+    let mut gateways =
+        vec![Gateway::start_on(kubeconfig, story, engine.address, &sections(Some(&file)))?];
     for _ in 1..GATEWAYS {
-        let own = &story.cluster.kubeconfig;
-        gateways.push(Gateway::start(story, own, engine.address, None)?);
+        gateways.push(Gateway::start(story, engine.address, &sections(None))?);
     }
     for gateway in &gateways {
         gateway.process.ready().await?;
@@ -116,7 +112,7 @@ async fn revoke(story: &Story, relay: &Relay, kubeconfig: &Path) -> Result<()> {
         let began = Instant::now();
         disable(story, &keys).await?;
         let revoked = secret(number);
-        let all = gateways.iter().map(|gateway| gateway.refuses(&revoked, began));
+        let all = gateways.iter().map(|gateway| refuses(gateway, &revoked, began));
         took.extend(try_join_all(all).await?);
     }
     took.sort();
@@ -135,7 +131,7 @@ async fn revoke(story: &Story, relay: &Relay, kubeconfig: &Path) -> Result<()> {
     relay.cut();
     let mut first = gateways.remove(0);
     first.process.kill()?;
-    let again = Gateway::start(story, kubeconfig, engine.address, Some(&file))?;
+    let again = Gateway::start_on(kubeconfig, story, engine.address, &sections(Some(&file)))?;
     until("the gateway to be back", LONG, async || Ok(again.ask("nobody").await.ok())).await?;
     for number in 0..REVOKED {
         ensure!(again.ask(&secret(number)).await? == 401, "key {number} came back");
@@ -155,53 +151,19 @@ async fn disable(story: &Story, keys: &[Value]) -> Result<()> {
     Ok(())
 }
 
-pub(super) const CHAT: &str = "/v1/chat/completions";
-
-/// A gateway that takes its callers from Tenants.
-struct Gateway {
-    process: ServiceProcess,
-    http: SocketAddr,
+/// The sections of a gateway that writes no line for each request, and keeps what it knows of Tenants in this file.
+fn sections(file: Option<&Path>) -> String {
+    let file = file.map(|file| format!("cache_file = \"{}\"\n", file.display()));
+    file.unwrap_or_default() + "\n[telemetry]\naccess_log = false\n"
 }
 
-impl Gateway {
-    fn start(
-        story: &Story,
-        kubeconfig: &Path,
-        engine: SocketAddr,
-        file: Option<&Path>,
-    ) -> Result<Self> {
-        let (http, admin) = (free()?, free()?);
-        let mut settings = format!(
-            "listen = \"{http}\"\nadmin = \"{admin}\"\nthreads = 1\n\n\
-             [[models]]\nname = \"m\"\nendpoints = [\"{engine}\"]\n\n\
-             [telemetry]\naccess_log = false\n\n\
-             [kubernetes]\nwatch = \"model-services\"\nnamespaces = [\"{}\"]\n\n\
-             [tenants]\nwatch = true\n",
-            story.namespace
-        );
-        if let Some(file) = file {
-            writeln!(settings, "cache_file = \"{}\"", file.display())?;
-        }
-        let process = ServiceProcess::start_on(kubeconfig, story, "gateway", &settings, admin)?;
-        Ok(Self { process, http })
+/// Waits until a gateway refuses a key; since when.
+async fn refuses(gateway: &Gateway, secret: &str, began: Instant) -> Result<Duration> {
+    while gateway.ask(secret).await? != 401 {
+        ensure!(began.elapsed() < LONG, "{secret} is still let in");
+        tokio::time::sleep(Duration::from_millis(10)).await;
     }
-
-    /// The status of a request of whoever has this key.
-    async fn ask(&self, secret: &str) -> Result<u16> {
-        let body = json!({ "model": "m", "messages": [{ "role": "user", "content": "Hello" }] });
-        let headers = format!("authorization: Bearer {secret}\r\n");
-        let answer = HttpAnswer::with(self.http, CHAT, &headers, Some(&body)).await?;
-        Ok(answer.whole().await?.0)
-    }
-
-    /// Waits until a key is refused; since when.
-    async fn refuses(&self, secret: &str, began: Instant) -> Result<Duration> {
-        while self.ask(secret).await? != 401 {
-            ensure!(began.elapsed() < LONG, "{secret} is still let in");
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-        Ok(began.elapsed())
-    }
+    Ok(began.elapsed())
 }
 
 /// An engine of one answer.
@@ -263,6 +225,6 @@ pub(super) fn sha256(key: &str) -> Result<String> {
     let mut child =
         Command::new("sha256sum").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
     child.stdin.take().context("no input")?.write_all(key.as_bytes())?;
-    let said = String::from_utf8(child.wait_with_output()?.stdout)?;
-    Ok(said.split(' ').next().context("no hash")?.to_owned())
+    let printed = String::from_utf8(child.wait_with_output()?.stdout)?;
+    Ok(printed.split(' ').next().context("no hash")?.to_owned())
 }

@@ -1,13 +1,10 @@
 //! Callers without a key: a service account of the cluster is let in by its own token, and by no other.
 
+use super::callers::{Gateway, LONG};
 use super::rig::crds;
-use super::tenants::{CHAT, Engine, LONG};
+use super::tenants::Engine;
 use anyhow::{Context, Result, ensure};
-use flyball_e2e::http::HttpAnswer;
-use flyball_e2e::process::{ServiceProcess, free};
-use flyball_e2e::{Story, in_namespace, kubectl, kubectl_says, note, until};
-use serde_json::json;
-use std::net::SocketAddr;
+use flyball_e2e::{Story, in_namespace, kubectl, kubectl_output, note, until};
 use std::time::Instant;
 
 /// What a person writes to let in what runs as a service account. There is no key in it, and none is made.
@@ -20,6 +17,9 @@ spec:
   members:
     - { issuer: kubernetes, serviceAccounts: [{ namespace: NAMESPACE, name: loader }] }
 ";
+
+/// The gateway takes tokens of the cluster.
+const ISSUER: &str = "\n[[tenants.issuers]]\nkubernetes = true\n";
 
 #[tokio::test]
 #[ignore = "needs a cluster: cargo xtask e2e"]
@@ -34,7 +34,7 @@ async fn gateway_lets_a_service_account_in_by_its_token() -> Result<()> {
             (token(story, "loader", "flyball")?, token(story, "other", "flyball")?);
         let elsewhere = token(story, "loader", "https://kubernetes.default.svc.cluster.local")?;
         let engine = Engine::start().await?;
-        let gateway = Gateway::start(story, engine.address)?;
+        let gateway = Gateway::start(story, engine.address, ISSUER)?;
         gateway.process.ready().await?;
         // Ready means that the key set of the cluster is there: nothing has to be tried twice.
         ensure!(gateway.ask(&loader).await? == 401, "nobody is let in while there is no Tenant");
@@ -57,15 +57,15 @@ async fn gateway_lets_a_service_account_in_by_its_token() -> Result<()> {
         note(&format!("{took:.1} s from apply to the first refusal"));
         ensure!(took < 5.0, "a member was refused after {took} s only");
         gateway.until(&other, 200).await?;
-        told(&gateway, &story.namespace, &[&loader, &other, &elsewhere]).await
+        check_tokens(&gateway, &story.namespace, &[&loader, &other, &elsewhere]).await
     })
     .await
 }
 
 /// Reasons are told, and tokens are nowhere.
-async fn told(gateway: &Gateway, namespace: &str, tokens: &[&str]) -> Result<()> {
+async fn check_tokens(gateway: &Gateway, namespace: &str, tokens: &[&str]) -> Result<()> {
     let refused = "flyball_gateway_keys_refused_total{reason=\"token_audience\"} 1";
-    let (_, page) = gateway.page("/metrics").await?;
+    let page = gateway.page("/metrics").await?;
     ensure!(page.contains(refused), "{page}");
     ensure!(
         page.contains("key_set_fetches_total{source=\"kubernetes\",outcome=\"taken\"}"),
@@ -75,13 +75,10 @@ async fn told(gateway: &Gateway, namespace: &str, tokens: &[&str]) -> Result<()>
     let line = format!("a token of service account {namespace}/other");
     until("the audit log", LONG, async || Ok(gateway.process.log().contains(&line).then_some(())))
         .await?;
-    let mut said = gateway.process.log();
-    for path in ["/metrics", "/config", "/state", "/readyz"] {
-        said += &gateway.page(path).await?.1;
-    }
+    let output = gateway.output().await?;
     for part in tokens.iter().flat_map(|token| token.split('.')) {
         // Headers are the same for all, and the rest is a secret.
-        ensure!(!said.contains(part), "a part of a token is shown");
+        ensure!(!output.contains(part), "a part of a token is shown");
     }
     Ok(())
 }
@@ -90,48 +87,10 @@ async fn told(gateway: &Gateway, namespace: &str, tokens: &[&str]) -> Result<()>
 fn token(story: &Story, account: &str, audience: &str) -> Result<String> {
     let namespace = &story.namespace;
     let create = ["--namespace", namespace, "create", "token", account, "--audience", audience];
-    Ok(kubectl_says(&story.cluster, &create, "")?.trim().to_owned())
+    Ok(kubectl_output(&story.cluster, &create, "")?.trim().to_owned())
 }
 
 fn cut(token: &str) -> Result<String> {
     let end = token.rfind('.').context("a token has dots")?;
     Ok(token[..=end].to_owned())
-}
-
-/// A gateway that takes tokens of the cluster.
-struct Gateway {
-    process: ServiceProcess,
-    http: SocketAddr,
-}
-
-impl Gateway {
-    fn start(story: &Story, engine: SocketAddr) -> Result<Self> {
-        let (http, admin) = (free()?, free()?);
-        let settings = format!(
-            "listen = \"{http}\"\nadmin = \"{admin}\"\nthreads = 1\n\n\
-             [[models]]\nname = \"m\"\nendpoints = [\"{engine}\"]\n\n\
-             [kubernetes]\nwatch = \"model-services\"\nnamespaces = [\"{}\"]\n\n\
-             [tenants]\nwatch = true\n\n[[tenants.issuers]]\nkubernetes = true\n",
-            story.namespace
-        );
-        let process = ServiceProcess::start(story, "gateway", &settings, admin)?;
-        Ok(Self { process, http })
-    }
-
-    /// The status of a request of whoever has this token.
-    async fn ask(&self, token: &str) -> Result<u16> {
-        let body = json!({ "model": "m", "messages": [{ "role": "user", "content": "Hello" }] });
-        let headers = format!("authorization: Bearer {token}\r\n");
-        let answer = HttpAnswer::with(self.http, CHAT, &headers, Some(&body)).await?;
-        Ok(answer.whole().await?.0)
-    }
-
-    async fn until(&self, token: &str, status: u16) -> Result<()> {
-        let what = format!("an answer of {status}");
-        until(&what, LONG, async || Ok((self.ask(token).await? == status).then_some(()))).await
-    }
-
-    async fn page(&self, path: &str) -> Result<(u16, String)> {
-        HttpAnswer::of(self.process.admin, path, None).await?.whole().await
-    }
 }

@@ -30,9 +30,9 @@ async fn operator_wakes_a_model_that_sleeps() -> Result<()> {
             rig.settled(0, Duration::from_secs(120)).await?;
             rig.pin(None).await?;
             let began = Instant::now();
-            let asked = join_all((0..WAITING).map(|one| rig.ask(round * WAITING + one, 8))).await;
+            let answers = join_all((0..WAITING).map(|one| rig.ask(round * WAITING + one, 8))).await;
             let took = began.elapsed();
-            let failed = asked.iter().filter_map(|one| one.as_ref().err()).next();
+            let failed = answers.iter().filter_map(|one| one.as_ref().err()).next();
             ensure!(failed.is_none(), "a request was not answered: {failed:?}");
             // A cold start as Kubernetes' clock has it, in whole seconds, and a tenth.
             let longest = (rig.slowest_start().await? + Duration::from_secs(1)).mul_f64(1.1);

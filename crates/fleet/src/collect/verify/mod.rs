@@ -26,7 +26,7 @@ pub const GRACE: Duration = Duration::from_secs(1);
 
 /// A question must be sent this long after a cancel to say anything about it: whoever cancels tells
 /// us first and takes the request out of its counts then.
-const TOLD_FIRST: Duration = Duration::from_millis(1);
+const CANCEL_LEAD: Duration = Duration::from_millis(1);
 
 /// An engine without zombies for so long may have requests again.
 pub const RELEASE: Duration = Duration::from_secs(10);
@@ -146,15 +146,16 @@ impl Case {
             self.others.note(excess, seen.came);
         }
         let (others_least, others_most) = self.others.range();
-        let before = self.cancels.partition_point(|at| *at + TOLD_FIRST < seen.sent);
-        let kept = before.min(excess.saturating_sub(others_least) as usize);
-        let freed = self.cancels.drain(..before - kept).map(|at| seen.came - at).collect();
+        let before = self.cancels.partition_point(|at| *at + CANCEL_LEAD < seen.sent);
+        let remaining = before.min(excess.saturating_sub(others_least) as usize);
+        let freed = self.cancels.drain(..before - remaining).map(|at| seen.came - at).collect();
         // The newest of those that were kept have it, beyond what others had at most.
-        let ours = kept.min(excess.saturating_sub(others_most) as usize);
-        let oldest = kept - ours;
+        let ours = remaining.min(excess.saturating_sub(others_most) as usize);
+        let oldest = remaining - ours;
         let old = |at: &&Instant| seen.sent.duration_since(**at) >= GRACE;
         let doubtful = others_most > 0;
-        let zombies = self.cancels.range(oldest..kept).filter(|at| !doubtful && old(at)).count();
+        let zombies =
+            self.cancels.range(oldest..remaining).filter(|at| !doubtful && old(at)).count();
         self.zombies = u32::try_from(zombies).unwrap_or(u32::MAX);
         let change = if zombies > 0 {
             let since = self.cancels.get(oldest).copied().unwrap_or(seen.sent);
@@ -167,8 +168,8 @@ impl Case {
 
     /// Gives up cancels of an engine that does not report, and says how many.
     pub fn give_up(&mut self, now: Instant) -> usize {
-        let heard = self.last_report.is_some_and(|at| now.duration_since(at) < GIVE_UP);
-        if heard {
+        let is_recent = self.last_report.is_some_and(|at| now.duration_since(at) < GIVE_UP);
+        if is_recent {
             return 0;
         }
         let old = self.cancels.partition_point(|at| now.duration_since(*at) >= GIVE_UP);

@@ -228,29 +228,29 @@ fn play(story: &Story) -> (usize, Vec<(u64, CancelVerdict)>) {
     let t = Instant::now();
     let mut case = case();
     let mut verdicts = Vec::new();
-    let mut told = 0;
+    let mut cancelled = 0;
     for step in 0..600_u64 {
         let now = step * 50;
         for (at, _) in story.cancels.iter().filter(|(at, _)| at / 50 == step) {
             case.cancelled(t + ms(*at));
-            told += 1;
+            cancelled += 1;
         }
-        let asked = now + 50;
+        let sent_at = now + 50;
         let held =
-            story.cancels.iter().filter(|(at, hold)| *at < asked && asked < at + hold).count();
+            story.cancels.iter().filter(|(at, hold)| *at < sent_at && sent_at < at + hold).count();
         let (known, arrived) = story.load[usize::try_from(step).unwrap() % story.load.len()];
         let has = u32::try_from(held).unwrap() + arrived.min(known);
-        verdicts.push((asked, report(&mut case, t + ms(asked), has, known)));
+        verdicts.push((sent_at, report(&mut case, t + ms(sent_at), has, known)));
     }
-    (told, verdicts)
+    (cancelled, verdicts)
 }
 
 proptest! {
     #[test]
     fn every_cancel_is_proven_exactly_once(story in story(3000)) {
-        let (told, verdicts) = play(&story);
+        let (cancelled, verdicts) = play(&story);
         let freed: usize = verdicts.iter().map(|(_, verdict)| verdict.freed.len()).sum();
-        prop_assert_eq!(freed, told);
+        prop_assert_eq!(freed, cancelled);
     }
 
     #[test]

@@ -358,8 +358,8 @@ fn what_keeps_a_model_from_being_listed_is_named_with_what_to_do() {
     let noted = standing.note("endpointslices of team", failing);
     let why = Readiness::since(began).judge(&listing(&[]), &["n"], &standing, began).unwrap_err();
     assert!(why.ends_with("n: cannot watch endpointslices of team; hint: mend the Role"), "{why}");
-    let said = &standing.failing_models()["n"];
-    assert!(said.contains("Forbidden; hint: mend the Role"), "{said}");
+    let problem = &standing.failing_models()["n"];
+    assert!(problem.contains("Forbidden; hint: mend the Role"), "{problem}");
     assert_eq!(standing.failing_watches(), 1);
     drop(noted);
     assert_eq!((standing.failing_watches(), standing.failing_models().len()), (0, 0));

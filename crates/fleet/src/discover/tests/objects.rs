@@ -37,14 +37,14 @@ async fn objects_come_and_go_and_stay_while_the_api_server_is_away() {
     server.put("modelservices", vec![model_service("a")]);
     let (out, standing) =
         (channel::Sender::new(ObjectListing::default()), DiscoveryStatus::default());
-    let wanted = watched(&[]);
+    let target = watched(&[]);
     let story = async {
         until("listed", || out.borrow().listed && known(&out) == ["team/a"]).await;
         assert_eq!(out.borrow().objects["team/a"], Model(Some("org/m".to_owned())));
         server.watched(1).await;
-        server.tell("ADDED", &model_service("b"));
+        server.send_event("ADDED", &model_service("b"));
         until("a new one", || known(&out) == ["team/a", "team/b"]).await;
-        server.tell("DELETED", &model_service("b"));
+        server.send_event("DELETED", &model_service("b"));
         until("one is gone", || known(&out) == ["team/a"]).await;
         server.go_down(true);
         until("noticed", || standing.failing_watches() == 1).await;
@@ -52,11 +52,11 @@ async fn objects_come_and_go_and_stay_while_the_api_server_is_away() {
         server.go_down(false);
         // It begins again where it was.
         server.watched(2).await;
-        server.tell("ADDED", &model_service("c"));
+        server.send_event("ADDED", &model_service("c"));
         until("back", || known(&out) == ["team/a", "team/c"]).await;
     };
     tokio::select! {
-        ended = objects::watch(&wanted, Some(client), &out, &standing) => panic!("{ended:?}"),
+        ended = objects::watch(&target, Some(client), &out, &standing) => panic!("{ended:?}"),
         () = story => {}
     }
 }
@@ -68,23 +68,23 @@ async fn that_all_are_gone_is_believed_when_the_api_server_says_so_itself() {
     let (out, standing) =
         (channel::Sender::new(ObjectListing::default()), DiscoveryStatus::default());
     let namespaces = ["team".to_owned()];
-    let wanted = watched(&namespaces);
+    let target = watched(&namespaces);
     let story = async {
         until("listed", || !known(&out).is_empty()).await;
         server.watched(1).await;
         // The watch says that it is gone, the list that it is there.
-        server.tell("DELETED", &model_service("a"));
-        let asked = || server.lists() >= 3;
-        until("asked again and again", asked).await;
+        server.send_event("DELETED", &model_service("a"));
+        let listed_again = || server.lists() >= 3;
+        until("asked again and again", listed_again).await;
         assert_eq!(known(&out), ["team/a"]);
         server.put("modelservices", Vec::new());
         until("believed", || known(&out).is_empty()).await;
         assert!(out.borrow().listed);
-        server.tell("ADDED", &model_service("a"));
+        server.send_event("ADDED", &model_service("a"));
         until("back", || known(&out) == ["team/a"]).await;
     };
     tokio::select! {
-        ended = objects::watch(&wanted, Some(client), &out, &standing) => panic!("{ended:?}"),
+        ended = objects::watch(&target, Some(client), &out, &standing) => panic!("{ended:?}"),
         () = story => {}
     }
 }
@@ -95,7 +95,7 @@ async fn what_an_object_said_last_may_stay() {
     server.put("modelservices", vec![model_service("a"), model_service("b")]);
     let (out, standing) =
         (channel::Sender::new(ObjectListing::default()), DiscoveryStatus::default());
-    let wanted = watched(&[]);
+    let target = watched(&[]);
     let model = |key: &str| out.borrow().objects.get(key).cloned();
     let story = async {
         until("listed", || known(&out) == ["team/a", "team/b"]).await;
@@ -103,13 +103,13 @@ async fn what_an_object_said_last_may_stay() {
         let (mut silent, mut other) = (model_service("a"), model_service("b"));
         silent["spec"] = json!({});
         other["spec"]["model"] = json!("org/n");
-        server.tell("MODIFIED", &silent);
-        server.tell("MODIFIED", &other);
+        server.send_event("MODIFIED", &silent);
+        server.send_event("MODIFIED", &other);
         until("changed", || model("team/b") == Some(Model(Some("org/n".to_owned())))).await;
         assert_eq!(model("team/a"), Some(Model(Some("org/m".to_owned()))));
     };
     tokio::select! {
-        ended = objects::watch(&wanted, Some(client), &out, &standing) => panic!("{ended:?}"),
+        ended = objects::watch(&target, Some(client), &out, &standing) => panic!("{ended:?}"),
         () = story => {}
     }
 }

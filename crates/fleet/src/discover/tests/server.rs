@@ -40,13 +40,13 @@ async fn engines_come_and_go_as_slices_change() {
     during(&[model()], client, &out, &standing, async {
         until("listed", || names(&out) == named(&["p"])).await;
         server.watched(1).await;
-        server.tell("MODIFIED", &llama_slice(&["p", "qq"]));
+        server.send_event("MODIFIED", &llama_slice(&["p", "qq"]));
         until("a new one", || names(&out) == named(&["p", "qq"])).await;
-        server.tell("MODIFIED", &llama_slice(&["qq"]));
+        server.send_event("MODIFIED", &llama_slice(&["qq"]));
         until("one is gone", || names(&out) == named(&["qq"])).await;
     })
     .await;
-    assert!(server.asked("kubernetes.io%2Fservice-name+in+%28llama%29"));
+    assert!(server.has_listed("kubernetes.io%2Fservice-name+in+%28llama%29"));
 }
 
 #[tokio::test]
@@ -57,14 +57,14 @@ async fn an_empty_list_is_believed_when_the_api_server_says_so_itself() {
         until("listed", || names(&out).is_some()).await;
         server.watched(1).await;
         // The watch says that it is gone, the list that it is there.
-        server.tell("DELETED", &llama_slice(&["p"]));
+        server.send_event("DELETED", &llama_slice(&["p"]));
         until("doubted", || standing.doubted_models() == 1).await;
         sleep(Duration::from_millis(200)).await;
         assert_eq!(names(&out).unwrap().len(), 1);
         server.put("endpointslices", Vec::new());
         until("believed", || names(&out) == Some(Vec::new())).await;
         until("no doubt", || standing.doubted_models() == 0).await;
-        server.tell("ADDED", &llama_slice(&["p"]));
+        server.send_event("ADDED", &llama_slice(&["p"]));
         until("back", || names(&out).is_some_and(|names| names.len() == 1)).await;
     })
     .await;

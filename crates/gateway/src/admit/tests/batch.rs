@@ -41,8 +41,8 @@ fn at(engine: &Arc<FleetEndpoint>, turn: Turn) -> At {
     At { flight, turn }
 }
 
-fn told(at: &At) -> bool {
-    at.turn.poll_told(&Context::from_waker(noop_waker_ref())).is_ready()
+fn signalled(at: &At) -> bool {
+    at.turn.poll_make_room(&Context::from_waker(noop_waker_ref())).is_ready()
 }
 
 #[tokio::test]
@@ -75,16 +75,16 @@ async fn who_comes_to_a_full_engine_has_the_place_of_the_batch_that_loses_least(
     running[0].turn.wrote(900);
     running[2].turn.wrote(500);
     let fourth = at(&engines[0], now(&gate, &ask(2, 100)));
-    assert!(!running.iter().any(told), "there was room for it");
+    assert!(!running.iter().any(signalled), "there was room for it");
     let fifth = at(&engines[0], now(&gate, &ask(2, 100)));
-    assert_eq!(running.iter().map(told).collect::<Vec<_>>(), [false, true, false]);
+    assert_eq!(running.iter().map(signalled).collect::<Vec<_>>(), [false, true, false]);
     let At { turn, flight } = running.remove(1);
     drop(flight);
     let waits = turn.again();
     assert_eq!((gate.demand("m").batch_waiting, gate.demand("m").batch_running), (1, 2));
     // Before what its caller has in line; and where that is all that waits, nobody is told to go.
     let later = line(&gate, &batch(1));
-    assert!(!running.iter().any(told));
+    assert!(!running.iter().any(signalled));
     drop((fourth, fifth, running));
     let again = waits.turn().await.unwrap();
     assert_eq!(again.made_room(), 1);
@@ -106,11 +106,11 @@ async fn who_finds_no_place_is_let_in_by_as_many_batch_requests() {
         })
         .collect();
     let first = line(&gate, &ask(2, 100));
-    assert_eq!(running.iter().filter(|one| told(one)).count(), 1);
+    assert_eq!(running.iter().filter(|one| signalled(one)).count(), 1);
     gate.pulse(None, false);
-    assert_eq!(running.iter().filter(|one| told(one)).count(), 1, "one for one");
+    assert_eq!(running.iter().filter(|one| signalled(one)).count(), 1, "one for one");
     let second = line(&gate, &ask(2, 100));
-    assert_eq!(running.iter().filter(|one| told(one)).count(), 2);
+    assert_eq!(running.iter().filter(|one| signalled(one)).count(), 2);
     let waits: Vec<InLine> = running
         .into_iter()
         .map(|At { turn, flight }| {
@@ -134,9 +134,9 @@ async fn a_long_prompt_of_batch_is_not_read_while_others_come() {
     turn.begun(engine, 50_000);
     let reads = At { flight, turn };
     let second = line(&gate, &batch(1));
-    assert!(!told(&reads), "batch does not make room for batch");
+    assert!(!signalled(&reads), "batch does not make room for batch");
     let _other = at(engine, now(&gate, &ask(2, 100)));
-    assert!(told(&reads));
+    assert!(signalled(&reads));
     drop((reads, second));
     assert_eq!(gate.waiting(), 0);
 }

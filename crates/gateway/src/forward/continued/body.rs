@@ -7,12 +7,12 @@ use serde_json::{Map, Value, json};
 
 /// A request whose answer broke off, read as a tree. That is slow, and rare.
 #[derive(Debug)]
-pub(super) struct Asked {
+pub(super) struct OriginalRequest {
     surface: Surface,
     fields: Map<String, Value>,
 }
 
-impl Asked {
+impl OriginalRequest {
     /// Reads a body that was passed on before.
     pub(super) fn read(surface: Surface, pieces: &[Bytes]) -> Option<Self> {
         let body = pieces.concat();
@@ -102,7 +102,7 @@ mod tests {
 
     fn rest(surface: Surface, body: &Value, text: &str, engine: Engine) -> Option<Value> {
         let pieces = [Bytes::from(body.to_string())];
-        let rest = Asked::read(surface, &pieces)?.rest(text, 3, engine)?;
+        let rest = OriginalRequest::read(surface, &pieces)?.rest(text, 3, engine)?;
         serde_json::from_slice(&rest).ok()
     }
 

@@ -123,9 +123,9 @@ mod tests {
         for empty in [json!(""), Value::Null] {
             assert_eq!(through(&chunk(json!({"role": "assistant", "content": empty}))), None);
         }
-        let said = through(&chunk(json!({"role": "assistant", "content": " on"}))).unwrap();
-        assert_eq!((&said["id"], &said["created"]), (&json!("first"), &json!(7)));
-        assert_eq!(said["choices"][0]["delta"], json!({"content": " on"}));
+        let passed = through(&chunk(json!({"role": "assistant", "content": " on"}))).unwrap();
+        assert_eq!((&passed["id"], &passed["created"]), (&json!("first"), &json!(7)));
+        assert_eq!(passed["choices"][0]["delta"], json!({"content": " on"}));
         let end = json!({"id": "x", "choices": [{"delta": {}, "finish_reason": "stop"}]});
         assert_eq!(through(&end).unwrap()["choices"], end["choices"]);
         let done = joined().events(b"data: [DONE]\n\n");

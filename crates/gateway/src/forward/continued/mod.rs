@@ -17,7 +17,7 @@ pub(super) use joined::Joined;
 pub(super) use so_far::{Came, SoFar};
 
 use super::attempt::{Failed, Prepared, Stream, attempt, is_alive};
-use super::room::unless_told;
+use super::room::unless_made_room;
 use super::{Trail, Worker, flight, note};
 use crate::admit::Turn;
 use crate::aim::Job;
@@ -38,7 +38,7 @@ pub(super) const MOST: u32 = 2;
 const TRIES: usize = 2;
 
 /// Between two looks whether the gateway is going away.
-const LOOK: Duration = Duration::from_secs(1);
+const TICK: Duration = Duration::from_secs(1);
 
 /// What is kept of a request while its stream runs.
 #[derive(Clone)]
@@ -94,7 +94,7 @@ impl Resumable {
         failing: Option<Failing>,
     ) -> Result<Next, Problem> {
         let asking = async {
-            self.look_at(failing, &worker).await;
+            self.probe(failing, &worker).await;
             let _retry = worker.retry()?;
             self.ask(&worker, &text, tokens, tried, None).await
         };
@@ -107,8 +107,8 @@ impl Resumable {
 
     /// Whether an engine of this kind could go on after this text.
     pub(super) fn could_go_on(&self, text: &str, tokens: u64, engine: Engine) -> bool {
-        let asked = body::Asked::read(self.surface, &self.job.pieces);
-        asked.is_some_and(|asked| asked.rest(text, tokens, engine).is_some())
+        let original = body::OriginalRequest::read(self.surface, &self.job.pieces);
+        original.is_some_and(|original| original.rest(text, tokens, engine).is_some())
     }
 
     /// Having made room for others, waits for another turn and goes on after this text. While it asks, it may have to make
@@ -124,7 +124,7 @@ impl Resumable {
         loop {
             turn = turn.again().turn().await?;
             let asking = self.ask(&worker, &text, tokens, Vec::new(), Some(&turn));
-            match unless_told(Some(&turn), asking).await {
+            match unless_made_room(Some(&turn), asking).await {
                 Some(Some(next)) => {
                     return Ok(Next { again: Some((turn, since.elapsed())), ..next });
                 }
@@ -136,7 +136,7 @@ impl Resumable {
     }
 
     /// Whether the engine that failed died of it.
-    async fn look_at(&self, failing: Option<Failing>, worker: &Worker) {
+    async fn probe(&self, failing: Option<Failing>, worker: &Worker) {
         let Some(Failing { endpoint, sent }) = failing else { return };
         let within = Duration::from_millis(worker.shared.live().timeouts.connect_ms);
         if !is_alive(&endpoint, within).await {
@@ -166,13 +166,13 @@ impl Resumable {
             scanned,
             worker.next_number(),
         );
-        let asked = body::Asked::read(self.surface, pieces)?;
+        let original = body::OriginalRequest::read(self.surface, pieces)?;
         for _ in 0..TRIES {
             let now = worker.shared.time();
             let chosen = query.choose(&tried, now, turn)?;
             self.trail.goes_on();
             tried.push(chosen.endpoint.slot);
-            let body = asked.rest(text, tokens, chosen.endpoint.engine)?;
+            let body = original.rest(text, tokens, chosen.endpoint.engine)?;
             let waiting = flight(worker, &chosen, true, now.at);
             if let Some(turn) = turn {
                 turn.begun(&chosen.endpoint, chosen.to_read);
@@ -226,6 +226,6 @@ impl Resumable {
 
 async fn going_away(worker: &Worker) {
     while !worker.shared.is_cut() {
-        tokio::time::sleep(LOOK).await;
+        tokio::time::sleep(TICK).await;
     }
 }

@@ -76,7 +76,7 @@ impl SoFar {
             self.cannot |= choice.finish_reason.is_some()
                 || choice.index != 0
                 || choice.delta.as_ref().is_some_and(Delta::is_more_than_text);
-            self.add(choice.said().map_or("", |text| &text.0));
+            self.add(choice.content().map_or("", |text| &text.0));
         }
     }
 
@@ -122,7 +122,7 @@ impl Around {
     fn learn(&mut self, data: &[u8], chunk: &Chunk<'_>) {
         let [choice] = &*chunk.choices else { return };
         // Borrowed, it has no escapes and stands in the data as it is.
-        let Some(Text(Cow::Borrowed(text))) = choice.said() else { return };
+        let Some(Text(Cow::Borrowed(text))) = choice.content() else { return };
         let at = (text.as_ptr() as usize).wrapping_sub(data.as_ptr() as usize);
         let Some((before, rest)) = data.split_at_checked(at) else { return };
         let Some(behind) = rest.get(text.len()..) else { return };
@@ -158,7 +158,7 @@ struct Choice<'a> {
 }
 
 impl<'a> Choice<'a> {
-    fn said(&self) -> Option<&Text<'a>> {
+    fn content(&self) -> Option<&Text<'a>> {
         self.delta.as_ref().and_then(|delta| delta.content.as_ref()).or(self.text.as_ref())
     }
 }
@@ -184,9 +184,9 @@ struct Delta<'a> {
 impl Delta<'_> {
     /// Thoughts, calls and sounds are not text that could be given back as an answer.
     fn is_more_than_text(&self) -> bool {
-        let says = |text: &Option<Text<'_>>| text.as_ref().is_some_and(|t| !t.0.is_empty());
-        says(&self.reasoning_content)
-            || says(&self.reasoning)
+        let has_text = |text: &Option<Text<'_>>| text.as_ref().is_some_and(|t| !t.0.is_empty());
+        has_text(&self.reasoning_content)
+            || has_text(&self.reasoning)
             || self.tool_calls.as_ref().is_some_and(|calls| !calls.is_empty())
             || self.function_call.is_some()
             || self.refusal.is_some()
@@ -305,15 +305,15 @@ mod tests {
         let event = |text: &str, end: &str| {
             format!(r#"{{"choices":[{{"delta":{{"content":"{text}"}},"finish_reason":{end}}}]}}"#)
         };
-        let said: Vec<String> = ["a", "b", "c"].iter().map(|text| event(text, "null")).collect();
-        let said: Vec<&str> = said.iter().map(String::as_str).collect();
-        let learned = after(&said);
+        let events: Vec<String> = ["a", "b", "c"].iter().map(|text| event(text, "null")).collect();
+        let events: Vec<&str> = events.iter().map(String::as_str).collect();
+        let learned = after(&events);
         assert_eq!(learned.text(), Some("abc"));
         let next = event("what comes", "null");
         assert_eq!(learned.around.text_in(next.as_bytes()), Some("what comes"));
         let smuggled = event(r#"","tool_calls":[1],"x":""#, "null");
         for last in [event("d", "\"stop\""), smuggled] {
-            assert_eq!(after(&[&said[..], &[&last]].concat()).text(), None, "{last}");
+            assert_eq!(after(&[&events[..], &[&last]].concat()).text(), None, "{last}");
         }
     }
 

@@ -39,14 +39,14 @@ impl Relay {
     /// Whether it was told to make room, and did.
     pub(super) fn makes_room(&mut self, context: &Context<'_>) -> bool {
         let Some(turn) = &self.answering.sending.admitted.turn else { return false };
-        if turn.poll_told(context).is_pending() {
+        if turn.poll_make_room(context).is_pending() {
             return false;
         }
         let tokens = self.tokens();
         let engine = self.answering.engine().endpoint.engine;
         let goes_on = |text: &&str| {
             let seam = self.seam.as_ref();
-            seam.is_some_and(|seam| seam.kept.could_go_on(text, tokens, engine))
+            seam.is_some_and(|seam| seam.resumable.could_go_on(text, tokens, engine))
         };
         let text = self.seam.as_ref().and_then(|seam| seam.so_far.text());
         let text = text.filter(|_| self.failure.is_none()).filter(goes_on).map(ToOwned::to_owned);
@@ -67,7 +67,8 @@ impl Relay {
         let (Some(seam), Some(turn)) = (&mut self.seam, turn) else { return };
         seam.tokens = tokens;
         let worker = Arc::clone(&self.worker);
-        seam.asking = Some(Box::pin(seam.kept.clone().go_on_later(worker, text, tokens, turn)));
+        seam.asking =
+            Some(Box::pin(seam.resumable.clone().go_on_later(worker, text, tokens, turn)));
         seam.waits = Some(Waits::now());
     }
 }

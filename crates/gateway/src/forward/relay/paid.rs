@@ -45,13 +45,13 @@ impl Relay {
             return Bytes::new();
         }
         let surface = self.answering.head().surface;
-        let told = self.told_output();
+        let reported = self.reported_output();
         let ticket = self.answering.sending.admitted.granted().ticket();
         let Some(ticket) = ticket.as_mut().filter(|ticket| ticket.is_metered()) else {
             return piece;
         };
         let tokens = tokens_in(surface, &piece);
-        let after = (self.meter.passed + tokens).max(told);
+        let after = (self.meter.passed + tokens).max(reported);
         if ticket.has_written(after) {
             self.meter.passed = after;
             return piece;
@@ -99,21 +99,23 @@ impl Relay {
         let Some(mut ticket) = self.answering.sending.admitted.granted().ticket().take() else {
             return;
         };
-        let wanted = ticket.paid().saturating_add(1);
+        let needed = ticket.paid().saturating_add(1);
         self.meter.paying = Some(Box::pin(async move {
-            let paid = ticket.pay(wanted).await;
+            let paid = ticket.pay(needed).await;
             (ticket, paid)
         }));
     }
 
     /// Tokens of the answer so far, where the engine says so with each event: of several that come in one event nobody
     /// else knows.
-    fn told_output(&self) -> u64 {
+    fn reported_output(&self) -> u64 {
         let seen = self.watcher.as_ref().map(|watcher| watcher.seen());
         let going = seen.filter(|seen| seen.finish.is_none());
         // A second engine counts only what it wrote itself.
-        let all = |told: Usage| self.joined.as_ref().map_or(told, |joined| joined.usage(told));
-        going.and_then(|seen| seen.usage).map_or(0, |told| all(told).output)
+        let all = |reported: Usage| {
+            self.joined.as_ref().map_or(reported, |joined| joined.usage(reported))
+        };
+        going.and_then(|seen| seen.usage).map_or(0, |reported| all(reported).output)
     }
 }
 

@@ -17,7 +17,7 @@ use std::time::Instant;
 
 /// What is needed to go on with a stream.
 pub(super) struct Seam {
-    pub(super) kept: Resumable,
+    pub(super) resumable: Resumable,
     pub(super) so_far: SoFar,
     /// Engines that broke off.
     tried: Vec<u32>,
@@ -31,9 +31,9 @@ pub(super) struct Seam {
 pub(super) type Asking = Pin<Box<dyn Future<Output = Result<Next, Problem>> + Send>>;
 
 impl Seam {
-    pub(super) fn new(kept: Resumable) -> Self {
+    pub(super) fn new(resumable: Resumable) -> Self {
         let (so_far, tried) = (SoFar::default(), Vec::new());
-        Self { kept, so_far, tried, tokens: 0, asking: None, waits: None }
+        Self { resumable, so_far, tried, tokens: 0, asking: None, waits: None }
     }
 }
 
@@ -83,7 +83,8 @@ impl Relay {
             sent: flight.began(),
         });
         let (worker, text) = (Arc::clone(&self.worker), text.to_owned());
-        let asking = seam.kept.clone().go_on(worker, text, tokens, seam.tried.clone(), failing);
+        let asking =
+            seam.resumable.clone().go_on(worker, text, tokens, seam.tried.clone(), failing);
         seam.asking = Some(Box::pin(asking));
         self.partial.clear();
         // What waits for money nobody has read: it is written again.
@@ -113,7 +114,7 @@ impl Relay {
     }
 
     /// Tells the breaker of an engine that broke off.
-    pub(super) fn tell_breaker(&self) {
+    pub(super) fn note_broken(&self) {
         if let Some(flight) = &self.flight {
             note(flight.endpoint(), Failed::Broken, &self.worker);
         }
@@ -152,11 +153,11 @@ impl Relay {
 
     /// Tokens of the answer so far.
     pub(super) fn tokens(&self) -> u64 {
-        let told = self.watcher.as_ref().and_then(|watcher| watcher.seen().usage);
-        match (told, &self.joined, &self.seam) {
+        let reported = self.watcher.as_ref().and_then(|watcher| watcher.seen().usage);
+        match (reported, &self.joined, &self.seam) {
             // Told with every event, where that was asked for.
-            (Some(told), Some(joined), _) => joined.usage(told).output,
-            (Some(told), None, _) => told.output,
+            (Some(reported), Some(joined), _) => joined.usage(reported).output,
+            (Some(reported), None, _) => reported.output,
             (None, _, Some(seam)) => seam.so_far.tokens(),
             (None, _, None) => 0,
         }

@@ -72,11 +72,11 @@ async fn a_tenant_is_let_in_when_it_comes_and_thrown_out_when_it_goes() {
     until("ready without a Tenant", || rig.process.ready().is_ok()).await;
     assert_eq!((rig.status("search").await, rig.counts()), (401, (0, 0, 0)));
     server.watched(2).await;
-    server.tell("ADDED", &tenant("search", &["*"]));
+    server.send_event("ADDED", &tenant("search", &["*"]));
     rig.until_status("search", 404).await;
     let mut refused = tenant("deep", &["*"]);
     refused["spec"]["parent"] = json!("nobody");
-    server.tell("ADDED", &refused);
+    server.send_event("ADDED", &refused);
     until("both", || rig.counts() == (1, 1, 1)).await;
     assert_eq!(rig.status("deep").await, 401);
     let (_, ready) = rig.get("/readyz").await;
@@ -87,15 +87,15 @@ async fn a_tenant_is_let_in_when_it_comes_and_thrown_out_when_it_goes() {
     let config: serde_json::Value = serde_json::from_str(&config).unwrap();
     let trouble = &config["tenants"]["report"]["troubles"][0];
     assert!(trouble["problems"][0].as_str().unwrap().contains("nobody, which does not exist"));
-    let (_, look) = rig.get("/state").await;
-    let look: crate::state::GatewayStateView = serde_json::from_str(&look).unwrap();
-    let tenants = look.tenants.unwrap();
+    let (_, state) = rig.get("/state").await;
+    let state: crate::state::GatewayStateView = serde_json::from_str(&state).unwrap();
+    let tenants = state.tenants.unwrap();
     assert_eq!((tenants.accepted, tenants.refused, tenants.keys), (1, 1, 1));
     assert_eq!(tenants.troubles[0].reason, "TenantParentMissing");
-    assert!(look.troubles.iter().any(|trouble| trouble.what == "refused-tenants"));
+    assert!(state.troubles.iter().any(|trouble| trouble.what == "refused-tenants"));
     let mut revoked = tenant("search", &["*"]);
     revoked["spec"]["keys"][0]["disabled"] = json!(true);
-    server.tell("MODIFIED", &revoked);
+    server.send_event("MODIFIED", &revoked);
     rig.until_status("search", 401).await;
     let (_, page) = rig.get("/metrics").await;
     for line in [
@@ -108,15 +108,18 @@ async fn a_tenant_is_let_in_when_it_comes_and_thrown_out_when_it_goes() {
         assert!(page.contains(line), "{line}{page}");
     }
     assert!(!page.contains("reason=\"disabled\"} 0"), "{page}");
-    let said = rig.process.refusals.take();
+    let refusals = rig.process.refusals.take();
     let disabled = |(what, _): &&(String, String)| what == "key 0000search of team/search";
-    assert!(said.iter().find(disabled).unwrap().1.starts_with("refused: disabled"), "{said:?}");
+    assert!(
+        refusals.iter().find(disabled).unwrap().1.starts_with("refused: disabled"),
+        "{refusals:?}"
+    );
     // The last ones: the API server has to say so itself.
-    server.tell("MODIFIED", &tenant("search", &["*"]));
+    server.send_event("MODIFIED", &tenant("search", &["*"]));
     rig.until_status("search", 404).await;
     server.put("tenants", Vec::new());
-    server.tell("DELETED", &tenant("search", &["*"]));
-    server.tell("DELETED", &refused);
+    server.send_event("DELETED", &tenant("search", &["*"]));
+    server.send_event("DELETED", &refused);
     rig.until_status("search", 401).await;
     until("gone", || rig.counts() == (0, 0, 0)).await;
 }
@@ -136,8 +139,8 @@ async fn who_restarts_without_an_api_server_knows_keys_and_revocations() {
     server.watched(2).await;
     let mut revoked = tenant("search", &["*"]);
     revoked["spec"]["keys"][0]["disabled"] = json!(true);
-    server.tell("MODIFIED", &revoked);
-    server.tell("DELETED", &tenant("gone", &["*"]));
+    server.send_event("MODIFIED", &revoked);
+    server.send_event("DELETED", &tenant("gone", &["*"]));
     rig.until_status("search", 401).await;
     rig.until_status("gone", 401).await;
     let stored = || {

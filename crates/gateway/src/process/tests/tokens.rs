@@ -15,17 +15,17 @@ use tokio::net::{TcpListener, TcpStream};
 /// An identity provider: what it says at its address, and how often it was asked.
 struct Provider {
     url: String,
-    says: Arc<Mutex<Vec<u8>>>,
-    asked: Arc<AtomicUsize>,
+    scripted: Arc<Mutex<Vec<u8>>>,
+    requests: Arc<AtomicUsize>,
 }
 
 impl Provider {
     async fn start(set: &str) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}/keys", listener.local_addr().unwrap());
-        let says = Arc::new(Mutex::new(page("200 OK", set)));
-        let asked = Arc::new(AtomicUsize::new(0));
-        let (answer, count) = (Arc::clone(&says), Arc::clone(&asked));
+        let scripted = Arc::new(Mutex::new(page("200 OK", set)));
+        let requests = Arc::new(AtomicUsize::new(0));
+        let (answer, count) = (Arc::clone(&scripted), Arc::clone(&requests));
         tokio::spawn(async move {
             while let Ok((mut stream, _)) = listener.accept().await {
                 let _ = stream.read(&mut [0; 4_096]).await;
@@ -34,15 +34,15 @@ impl Provider {
                 let _ = stream.write_all(&answer).await;
             }
         });
-        Self { url, says, asked }
+        Self { url, scripted, requests }
     }
 
-    fn say(&self, answer: Vec<u8>) {
-        *self.says.lock().unwrap() = answer;
+    fn answer_with(&self, answer: Vec<u8>) {
+        *self.scripted.lock().unwrap() = answer;
     }
 
-    fn asked(&self) -> usize {
-        self.asked.load(Ordering::SeqCst)
+    fn requests(&self) -> usize {
+        self.requests.load(Ordering::SeqCst)
     }
 }
 
@@ -166,8 +166,8 @@ async fn a_member_is_let_in_by_a_token_that_is_right_and_by_no_other() {
     }
     // What is in no answer, is on no page either.
     for path in ["/metrics", "/config", "/state", "/readyz"] {
-        let (_, said) = rig.get(path).await;
-        assert!(!said.contains("canary") && !said.contains(&good[..40]), "{path}: {said}");
+        let (_, body) = rig.get(path).await;
+        assert!(!body.contains("canary") && !body.contains(&good[..40]), "{path}: {body}");
     }
     let (_, page) = rig.get("/metrics").await;
     for line in [
@@ -189,15 +189,15 @@ async fn who_is_a_member_no_more_is_refused_at_once_though_the_token_was_seen() 
     let token = key.token(&claims(&["ml-a"], "more", 1));
     rig.until_status(&token, 404).await;
     server.watched(2).await;
-    server.tell("MODIFIED", &tenant("search", json!([of_group("ml-b")])));
+    server.send_event("MODIFIED", &tenant("search", json!([of_group("ml-b")])));
     rig.until_status(&token, 401).await;
     assert_eq!(rig.why(&token, "").await.0, "no_member");
-    server.tell("MODIFIED", &tenant("search", json!([of_group("ml-b"), of_group("ml-a")])));
+    server.send_event("MODIFIED", &tenant("search", json!([of_group("ml-b"), of_group("ml-a")])));
     rig.until_status(&token, 404).await;
     // A Tenant that is refused has no members.
     let mut orphan = tenant("search", json!([of_group("ml-a")]));
     orphan["spec"]["parent"] = json!("nobody");
-    server.tell("MODIFIED", &orphan);
+    server.send_event("MODIFIED", &orphan);
     rig.until_status(&token, 401).await;
 }
 
@@ -238,8 +238,12 @@ async fn made_up_names_of_keys_do_not_have_the_provider_asked_each_time() {
         assert_eq!(rig.status_of(&token, "").await, 401);
     }
     let most = 1 + usize::try_from(began.elapsed().as_secs() / 30).unwrap();
-    assert!(provider.asked() <= most, "{} of {most}", provider.asked());
-    assert_eq!(rig.process.running.tokens().asked(), [ISSUER], "it is asked when it may be");
+    assert!(provider.requests() <= most, "{} of {most}", provider.requests());
+    assert_eq!(
+        rig.process.running.tokens().unknown_issuers(),
+        [ISSUER],
+        "it is asked when it may be"
+    );
 }
 
 #[tokio::test]
@@ -257,23 +261,23 @@ async fn who_restarts_while_the_provider_and_the_api_server_are_away_knows_keys_
     let key_sets = crate::tokens::file::beside(&file);
     let stored = || crate::tokens::file::load(&key_sets).is_ok_and(|sets| sets.len() == 1);
     until("both on disk", || stored() && file.exists()).await;
-    let said = std::fs::read_to_string(&key_sets).unwrap();
-    assert!(!said.contains(&token[..40]));
+    let body = std::fs::read_to_string(&key_sets).unwrap();
+    assert!(!body.contains(&token[..40]));
     drop(rig);
     server.go_down(true);
-    provider.say(page("500 Oh", ""));
+    provider.answer_with(page("500 Oh", ""));
     let rig = Rig::of(&settings, client.clone(), WARM);
     assert_eq!(rig.status_of(&token, "").await, 404);
     assert!(rig.process.tenancy.ready(None).is_ok());
     // Nobody was asked for half a minute: a key that is new is there at once.
-    provider.say(page("200 OK", &next.set(&[])));
+    provider.answer_with(page("200 OK", &next.set(&[])));
     rig.until_status(&next.token(&claims(&["ml-a"], "more", 1)), 404).await;
     // And the one that was withdrawn is good for nobody, though its token was seen.
     assert_eq!(rig.why(&token, "").await.0, "token_key");
     drop(rig);
     // Without the file: ready when each was tried once, and it says whose keys are missing.
     std::fs::remove_file(&key_sets).unwrap();
-    provider.say(page("500 Oh", ""));
+    provider.answer_with(page("500 Oh", ""));
     server.go_down(false);
     let rig = Rig::of(&settings, client, WARM);
     until("tried", || rig.process.ready().is_ok()).await;
@@ -293,8 +297,9 @@ async fn who_restarts_while_the_provider_and_the_api_server_are_away_knows_keys_
 async fn a_service_account_is_let_in_without_any_key() {
     let key = TestKey::new("k");
     let (server, client) = ApiServer::start(Vec::new()).await;
-    server.say("/openid/v1/jwks", key.set(&[]));
-    server.say("/.well-known/openid-configuration", json!({ "issuer": CLUSTER }).to_string());
+    server.serve_page("/openid/v1/jwks", key.set(&[]));
+    server
+        .serve_page("/.well-known/openid-configuration", json!({ "issuer": CLUSTER }).to_string());
     let tenants = [
         tenant("jobs", json!([accounts("ml", "loader")])),
         tenant("all", json!([accounts("web", "*")])),

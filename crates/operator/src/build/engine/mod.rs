@@ -80,8 +80,9 @@ pub(super) fn objects(
 /// Whether objects must be written: their Deployment is not there, or they were made from something else.
 pub(super) fn are_new(objects: &[Value], workload: Option<&Workload>) -> bool {
     let Some(workload) = workload else { return true };
-    let said = objects.iter().find_map(|one| one["metadata"]["annotations"][MADE_FROM].as_str());
-    said != workload.made_from.as_deref()
+    let annotated =
+        objects.iter().find_map(|one| one["metadata"]["annotations"][MADE_FROM].as_str());
+    annotated != workload.made_from.as_deref()
 }
 
 /// Sixteen digits that change with the objects. Keys are sorted, so that the same objects give the same.

@@ -2,7 +2,9 @@
 
 use super::*;
 use crate::observe::demand::Signals;
-use crate::observe::{ExpectedInFlight, Facts, InFlightCounts, ObservedMemory, look, prometheus};
+use crate::observe::{
+    ExpectedInFlight, Facts, InFlightCounts, ObservedMemory, observe, prometheus,
+};
 use flyball_core::decision::Previous;
 use flyball_core::testing::hold;
 use flyball_core::units::Micros;
@@ -48,7 +50,7 @@ fn marked(name: &str) -> PodFacts {
 }
 
 /// What is heard: an operator that has listened for long, and nothing else.
-fn heard() -> Signals {
+fn all_reported() -> Signals {
     let mut signals = Signals::default();
     signals.in_flight.all_came();
     signals
@@ -67,8 +69,12 @@ fn engines(signals: &mut Signals, all: &[(&str, f64, u64)]) {
 
 /// What is written where a decision wants one replica less, and takes this step.
 fn built(facts: &Facts, signals: &Signals, now: u64, step: Action) -> Built {
-    let seen =
-        look(facts, signals, &mut ObservedMemory::default(), (at(now), Micros::from_seconds(60)));
+    let seen = observe(
+        facts,
+        signals,
+        &mut ObservedMemory::default(),
+        (at(now), Micros::from_seconds(60)),
+    );
     let mut decision = hold(&seen.snapshot, &Previous::none());
     let target = &mut decision.models[0].targets[0];
     let pods = facts.pods["a"].len();
@@ -88,7 +94,7 @@ fn removes(signals: &Signals, now: u64) -> bool {
 #[test]
 fn a_pod_that_no_gateway_was_heard_about_is_marked_and_not_removed() {
     let facts = world(vec![pod("a"), pod("bb")]);
-    for signals in [Signals::default(), heard()] {
+    for signals in [Signals::default(), all_reported()] {
         let built = built(&facts, &signals, 1_100, drain("a"));
         let (_, writes) = &built.writes[0];
         assert_eq!(writes[0], Write::Mark { pod: "a".to_owned(), since: at(1_100) });
@@ -118,7 +124,7 @@ fn after_a_failover_nothing_goes_before_gateways_had_the_time_to_come() {
 fn a_gateway_that_exists_and_is_silent_keeps_pods_alive() {
     let expected = ExpectedInFlight::of(&["flyball/gateway".to_owned()], Micros::from_minutes(1));
     let waits = |gateway: PodFacts, refused: &[String]| {
-        let mut signals = heard();
+        let mut signals = all_reported();
         let facts =
             Facts { pods: [("flyball".to_owned(), vec![gateway])].into(), ..Facts::default() };
         expected.add(&mut signals.in_flight, &facts, refused, at(2_000));
@@ -138,7 +144,7 @@ fn a_gateway_that_exists_and_is_silent_keeps_pods_alive() {
 fn a_gateway_that_left_engines_out_says_nothing_of_them() {
     let ip = pod("a").ip.unwrap();
     let removed = |named: &[&str]| {
-        let mut signals = heard();
+        let mut signals = all_reported();
         signals.in_flight.gateway("one", Some(at(1_990)));
         signals.in_flight.names_only("one", named.iter().map(|ip| (*ip).to_owned()));
         removes(&signals, 2_000)
@@ -150,7 +156,7 @@ fn a_gateway_that_left_engines_out_says_nothing_of_them() {
 #[test]
 fn an_engine_that_has_series_must_be_seen_empty_after_the_mark() {
     let removed = |count: f64, seen: u64, now: u64, gateways: bool| {
-        let mut signals = heard();
+        let mut signals = all_reported();
         if gateways {
             signals.in_flight.gateway("one", Some(at(now)));
             signals.in_flight.at_address(&pod("a").ip.unwrap(), 0.0, at(now));
@@ -172,12 +178,12 @@ fn an_engine_that_has_series_must_be_seen_empty_after_the_mark() {
 #[test]
 fn an_engine_of_a_kind_that_has_series_is_waited_for_and_one_without_is_not() {
     let removed = |others: &[(&str, f64, u64)], away: bool, now: u64| {
-        let mut signals = heard();
+        let mut signals = all_reported();
         signals.in_flight.gateway("one", Some(at(now)));
         signals.in_flight.at_address(&pod("a").ip.unwrap(), 0.0, at(now));
         engines(&mut signals, others);
         if away {
-            signals.in_flight.asked(InFlightCounts::Away);
+            signals.in_flight.request(InFlightCounts::Away);
         }
         removes(&signals, now)
     };
@@ -192,8 +198,8 @@ fn an_engine_that_is_out_of_its_service_and_does_not_answer_is_not_waited_for_fo
     let removed = |ready: bool, now: u64| {
         let unready = PodFacts { ready: None, lapsed: Some(at(990)), ..marked("a") };
         let facts = world(vec![if ready { marked("a") } else { unready }, pod("bb")]);
-        let mut signals = heard();
-        signals.in_flight.asked(InFlightCounts::Away);
+        let mut signals = all_reported();
+        signals.in_flight.request(InFlightCounts::Away);
         !built(&facts, &signals, now, delete("a")).writes.is_empty()
     };
     assert!(!removed(false, 1_599));
@@ -206,7 +212,7 @@ fn settings_that_cut_are_never_left_to_kubernetes() {
     let mut facts = world(vec![marked("a"), pod("bb")]);
     let workload = facts.workloads.values_mut().next().unwrap();
     workload.image = "vllm/vllm-openai:v1".to_owned();
-    let mut signals = heard();
+    let mut signals = all_reported();
     engines(&mut signals, &[("a", 2.0, 9_990), ("bb", 2.0, 9_990)]);
     let number = |signals: &Signals| {
         let built = built(&facts, signals, 10_000, delete("a"));
@@ -227,9 +233,9 @@ fn a_pod_in_which_nothing_runs_is_empty_whoever_is_silent() {
 #[test]
 fn a_number_that_could_cut_requests_is_not_written() {
     let facts = world(vec![pod("a"), pod("bb")]);
-    let seen = look(
+    let seen = observe(
         &facts,
-        &heard(),
+        &all_reported(),
         &mut ObservedMemory::default(),
         (at(1_010), Micros::from_seconds(60)),
     );
@@ -241,19 +247,19 @@ fn a_number_that_could_cut_requests_is_not_written() {
     let holding = |pod: &str| model.holds[pod];
     let scale = |to| Write::Scale { workload: key(TargetKind::Deployment), from: 2, to };
     let cost = Write::Cost { pod: "a".to_owned(), cost: -1_000_000 };
-    let (kept, broken) = gate::hold_back(id, vec![cost.clone(), scale(1)], holding, scene);
-    assert_eq!(kept, [cost]);
+    let (passed, broken) = gate::hold_back(id, vec![cost.clone(), scale(1)], holding, scene);
+    assert_eq!(passed, [cost]);
     let text = "INV-13: model a/m: a would be removed and may hold requests";
     assert_eq!(broken.iter().map(ToString::to_string).collect::<Vec<_>>(), [text]);
-    let (kept, broken) = gate::hold_back(id, vec![scale(3)], holding, scene);
-    assert_eq!((kept.len(), broken.len()), (1, 0));
+    let (passed, broken) = gate::hold_back(id, vec![scale(3)], holding, scene);
+    assert_eq!((passed.len(), broken.len()), (1, 0));
 }
 
 #[test]
 fn nothing_is_written_for_a_model_whose_decision_broke_a_rule() {
     let facts = world(vec![pod("a")]);
     let time = (at(1_010), Micros::from_seconds(60));
-    let seen = look(&facts, &heard(), &mut ObservedMemory::default(), time);
+    let seen = observe(&facts, &all_reported(), &mut ObservedMemory::default(), time);
     let mut decision = hold(&seen.snapshot, &Previous::none());
     decision.models[0].targets[0].replicas = Replicas::new(3);
     assert_eq!(build(&facts, &seen, &decision).writes.len(), 1);
@@ -346,11 +352,11 @@ proptest! {
         }).collect();
         facts.workloads.values_mut().next().unwrap().replicas = u32::try_from(pods.len()).unwrap();
         facts.pods.insert("a".to_owned(), pods.clone());
-        let mut signals = heard();
+        let mut signals = all_reported();
         if gateway {
             // Some gateway carries all that is routed; it is silent, or speaks of all.
-            let told = (!silent).then(|| at(now));
-            signals.in_flight.gateway("one", told);
+            let reported = (!silent).then(|| at(now));
+            signals.in_flight.gateway("one", reported);
             for truth in truths.iter().filter(|_| !silent) {
                 let Some(ip) = &truth.pod.ip else { continue };
                 signals.in_flight.at_address(ip, f64::from(truth.routed), at(now));
@@ -359,10 +365,10 @@ proptest! {
         if series {
             let place = |pod: &PodFacts| ("a".to_owned(), pod.name.clone());
             let inside = |truth: &Truth| f64::from(truth.around + if gateway { truth.routed } else { 0 });
-            let said = truths.iter().map(|truth| (place(&truth.pod), engine(inside(truth), now)));
-            prometheus::add(&mut signals, said.collect());
+            let readings = truths.iter().map(|truth| (place(&truth.pod), engine(inside(truth), now)));
+            prometheus::add(&mut signals, readings.collect());
         }
-        let seen = look(&facts, &signals, &mut ObservedMemory::default(), (at(now), Micros::from_seconds(60)));
+        let seen = observe(&facts, &signals, &mut ObservedMemory::default(), (at(now), Micros::from_seconds(60)));
         let mut decision = hold(&seen.snapshot, &Previous::none());
         decision.models[0].targets[0].replicas = Replicas::new(target);
         decision.models[0].targets[0].actions = steps.into_iter().filter_map(|(empty, n)| {

@@ -5,7 +5,7 @@ mod cut;
 use super::*;
 use crate::decide::Brain;
 use crate::observe::demand::Signals;
-use crate::observe::{ObservedMemory, PodFacts, Workload, look};
+use crate::observe::{ObservedMemory, PodFacts, Workload, observe};
 use flyball_core::decision::{Action, Target};
 use flyball_core::ids::ReplicaId;
 use flyball_core::invariants::Holding;
@@ -46,7 +46,7 @@ fn key(kind: TargetKind) -> WorkloadKey {
 fn target(replicas: u32, actions: Vec<Action>) -> Target {
     let replicas = Replicas::new(replicas);
     let spares = Replicas::ZERO;
-    Target { variant: "a/m/x".parse().unwrap(), wanted: replicas, replicas, spares, actions }
+    Target { variant: "a/m/x".parse().unwrap(), unconstrained: replicas, replicas, spares, actions }
 }
 
 fn drain(pod: &str) -> Action {
@@ -212,7 +212,7 @@ fn written(mode: &str) -> Vec<Write> {
     let mut signals = Signals::default();
     signals.in_flight.at_address("10.0.0.1", 3.0, NOW);
     let time = (NOW, Micros::from_seconds(60));
-    let seen = look(&facts, &signals, &mut ObservedMemory::default(), time);
+    let seen = observe(&facts, &signals, &mut ObservedMemory::default(), time);
     let decision = Brain::default().decide(&seen).decision;
     let all = build(&facts, &seen, &decision).writes;
     all.into_iter().flat_map(|(_, writes)| writes).collect()

@@ -37,11 +37,11 @@ pub struct InFlight {
 pub enum InFlightCounts {
     /// Nobody collects them.
     #[default]
-    NotAsked,
+    NotRequested,
     /// Whoever collects them did not answer.
     Away,
     /// They were told.
-    Told,
+    Answered,
 }
 
 /// What all gateways together say of an address.
@@ -95,8 +95,8 @@ pub(super) struct Inside {
 impl InFlight {
     /// A gateway exists. It told at this moment of all engines that it sends to or has requests in, or has not
     /// told yet.
-    pub fn gateway(&mut self, name: &str, told: Option<Timestamp>) {
-        self.gateways.insert(name.to_owned(), told);
+    pub fn gateway(&mut self, name: &str, reported: Option<Timestamp>) {
+        self.gateways.insert(name.to_owned(), reported);
     }
 
     /// This gateway could name only some of its engines: these.
@@ -110,8 +110,8 @@ impl InFlight {
     }
 
     /// Gateways that exist and have not told yet.
-    pub(super) fn unheard(&self) -> impl Iterator<Item = &String> {
-        self.gateways.iter().filter(|(_, told)| told.is_none()).map(|(name, _)| name)
+    pub(super) fn unreported(&self) -> impl Iterator<Item = &String> {
+        self.gateways.iter().filter(|(_, reported)| reported.is_none()).map(|(name, _)| name)
     }
 
     /// All gateways together have so many at this address.
@@ -135,7 +135,7 @@ impl InFlight {
     }
 
     /// Whether engines' own series were asked for.
-    pub const fn asked(&mut self, counts: InFlightCounts) {
+    pub const fn request(&mut self, counts: InFlightCounts) {
         self.counts = counts;
     }
 
@@ -181,9 +181,10 @@ impl InFlight {
         let Some(mark) = mark else {
             return routed.map_or(Side::Nobody, |routed| Side::Count(routed.count, routed.at));
         };
-        let since = |told: &Option<Timestamp>| told.is_some_and(|at| at > mark && fresh(at));
-        let heard = self.all_came && self.gateways.values().all(since);
-        if !heard || !self.partial.values().all(|named| named.contains(ip)) {
+        let since =
+            |reported: &Option<Timestamp>| reported.is_some_and(|at| at > mark && fresh(at));
+        let all_reported = self.all_came && self.gateways.values().all(since);
+        if !all_reported || !self.partial.values().all(|named| named.contains(ip)) {
             return Side::Unknown;
         }
         let oldest = self.gateways.values().flatten().min();
@@ -196,8 +197,8 @@ impl InFlight {
 
     /// The gateway that a pod that drains waits for: it exists and has said nothing since.
     pub(super) fn silent_since(&self, mark: Timestamp) -> Option<&str> {
-        let silent = |told: &Option<Timestamp>| told.is_none_or(|at| at <= mark);
-        self.gateways.iter().find(|(_, told)| silent(told)).map(|(name, _)| name.as_str())
+        let silent = |reported: &Option<Timestamp>| reported.is_none_or(|at| at <= mark);
+        self.gateways.iter().find(|(_, reported)| silent(reported)).map(|(name, _)| name.as_str())
     }
 
     fn own(&self, namespace: &str, pod: &str, mark: Option<Timestamp>, speaks: bool) -> Side {
@@ -207,8 +208,8 @@ impl InFlight {
         match (own, self.counts) {
             (Some((count, at)), _) if since(*at) && count.is_finite() => Side::Count(*count, *at),
             (Some(_), _) | (None, InFlightCounts::Away) => Side::Unknown,
-            (None, InFlightCounts::Told) if speaks => Side::Unknown,
-            (None, InFlightCounts::Told | InFlightCounts::NotAsked) => Side::Nobody,
+            (None, InFlightCounts::Answered) if speaks => Side::Unknown,
+            (None, InFlightCounts::Answered | InFlightCounts::NotRequested) => Side::Nobody,
         }
     }
 }

@@ -19,7 +19,7 @@ use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::str::FromStr;
 
-/// Everything that was read at one moment. Training runs hold accelerators that this operator does not read yet.
+/// Everything that was read at one moment. Training runs are not recorded.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Form {
@@ -129,6 +129,8 @@ struct PoolForm {
     held_by_others: u32,
     can_grow: bool,
     supply: Option<Span>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    take_back: Option<u64>,
     limit: Option<u32>,
     /// What is guaranteed, and the priority, by namespace.
     shares: BTreeMap<String, (u32, i32)>,
@@ -432,6 +434,7 @@ impl PoolForm {
             held_by_others: pool.held_by_others.get(),
             can_grow: pool.can_grow,
             supply: pool.supply.map(|span| of_span(span, Micros::get)),
+            take_back: pool.take_back.map(Micros::get),
             limit: pool.limit.map(Gpus::get),
             shares: texts(&pool.shares, share),
             prices: texts(&pool.prices, price),
@@ -457,6 +460,7 @@ impl PoolForm {
             held_by_others: Gpus::new(self.held_by_others),
             can_grow: self.can_grow,
             supply: self.supply.map(|span| span_of(span, Micros::new)).transpose()?,
+            take_back: self.take_back.map(Micros::new),
             limit: self.limit.map(Gpus::new),
             shares: parsed(self.shares, share)?,
             prices: prices.collect::<Result<_, String>>()?,

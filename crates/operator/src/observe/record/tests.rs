@@ -82,6 +82,7 @@ fn readings() -> Readings {
         held_by_others: Gpus::new(1),
         can_grow: true,
         supply: Interval::exact(Micros::from_seconds(9), Origin::Assumed).ok(),
+        take_back: Some(Micros::from_seconds(40)),
         limit: Some(Gpus::new(16)),
         shares: [("a".parse().unwrap(), Share { guaranteed: Gpus::new(2), priority: -1 })].into(),
         prices: [(Purchase::OnDemand, price)].into(),

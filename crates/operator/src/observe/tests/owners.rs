@@ -134,7 +134,7 @@ fn nothing_is_carried_out_where_other_owners_cannot_be_seen() {
     let mut facts = facts(acting(), vec![pod("x", "10.0.0.1")]);
     let signals = Signals::default();
     let built = |facts: &Facts| {
-        let seen = look(facts, &signals, &mut ObservedMemory::default(), (at(1_000), MAX_AGE));
+        let seen = observe(facts, &signals, &mut ObservedMemory::default(), (at(1_000), MAX_AGE));
         let mut decision = crate::decide::Brain::default().decide(&seen).decision;
         decision.models[0].targets[0].replicas = flyball_core::units::Replicas::new(3);
         (crate::build::build(facts, &seen, &decision).writes, seen)

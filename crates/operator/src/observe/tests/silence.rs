@@ -28,17 +28,17 @@ fn sleepy() -> Arc<ModelService> {
 }
 
 /// A report without an engine, with so much that waits.
-fn asleep(gateway: &str, told: u64, backlog_tokens: u64) -> GatewayReport {
+fn asleep(gateway: &str, reported: u64, backlog_tokens: u64) -> GatewayReport {
     let model = ModelDemand { model: "m".to_owned(), backlog_tokens, ..ModelDemand::default() };
     GatewayReport {
         models: [model].into(),
         endpoints: [].into(),
-        ..report(gateway, told, 0, 0, true)
+        ..report(gateway, reported, 0, 0, true)
     }
 }
 
 fn decide(facts: &Facts, signals: &Signals, now: u64) -> Decision {
-    let seen = look(facts, signals, &mut ObservedMemory::default(), (at(now), MAX_AGE));
+    let seen = observe(facts, signals, &mut ObservedMemory::default(), (at(now), MAX_AGE));
     let decided = Brain::default().decide(&seen);
     assert_eq!(decided.broken, []);
     decided.decision
@@ -49,10 +49,12 @@ fn talked(gateways: &mut Gateways, facts: &Facts, seconds: u64) -> Signals {
     let mut last = Signals::default();
     for second in 0..=seconds {
         last = Signals::default();
-        let told = 1_000 + second;
-        let reports =
-            [report("one", told, 10 * second, 2, true), report("two", told, 10 * second, 1, true)];
-        add(gateways, &mut last, &reports, facts, told);
+        let reported = 1_000 + second;
+        let reports = [
+            report("one", reported, 10 * second, 2, true),
+            report("two", reported, 10 * second, 1, true),
+        ];
+        add(gateways, &mut last, &reports, facts, reported);
     }
     last
 }
@@ -91,23 +93,23 @@ fn a_silent_gateway_counts_with_what_it_told_until_its_pod_is_gone() {
     let later =
         |gateways: &mut Gateways, facts: &Facts, reports: &dyn Fn(u64) -> Vec<GatewayReport>| {
             let mut last = Signals::default();
-            for told in 4_600..4_640 {
+            for reported in 4_600..4_640 {
                 last = Signals::default();
-                add(gateways, &mut last, &reports(told), facts, told);
+                add(gateways, &mut last, &reports(reported), facts, reported);
             }
             model(facts, &last, 4_640).demand
         };
-    let one = |told: u64| report("one", told, 10 * (told - 1_000), 2, true);
-    let lost = later(&mut gateways, &facts, &|told| vec![one(told), silent.clone()]);
+    let one = |reported: u64| report("one", reported, 10 * (reported - 1_000), 2, true);
+    let lost = later(&mut gateways, &facts, &|reported| vec![one(reported), silent.clone()]);
     assert_eq!((lost.freshness(), decode(&lost)), (Freshness::Stale, 200));
     // Its pod is deleted: what it had is gone with it, and the rest is the whole.
     let without = with_gateways(adopted(), engines(), &["one"]);
-    let rest = later(&mut gateways, &without, &|told| vec![one(told), silent.clone()]);
+    let rest = later(&mut gateways, &without, &|reported| vec![one(reported), silent.clone()]);
     assert_eq!((rest.freshness(), decode(&rest)), (Freshness::Fresh, 100));
     // So is that of a pod that ended.
     let mut ended = facts.clone();
     ended.pods.get_mut("flyball").unwrap()[1].over = true;
-    let rest = later(&mut gateways, &ended, &|told| vec![one(told), silent.clone()]);
+    let rest = later(&mut gateways, &ended, &|reported| vec![one(reported), silent.clone()]);
     assert_eq!(rest.freshness(), Freshness::Fresh);
 }
 
@@ -129,44 +131,44 @@ fn a_gateway_that_was_not_heard_yet_may_serve_anything() {
     let facts = with_gateways(adopted(), vec![pod("x", "10.0.0.1")], &["one", "two"]);
     let mut gateways = Gateways::default();
     talked(&mut gateways, &facts, 40);
-    let mut look = |heard: &ReportBook, accounts: &[String], facts: &Facts, listens: u64| {
+    let mut observe = |book: &ReportBook, accounts: &[String], facts: &Facts, listens: u64| {
         let time = (at(1_041), MAX_AGE);
         let (mut signals, mut expected) =
             (Signals::default(), ExpectedInFlight::of(accounts, Micros::from_minutes(1)));
-        gateways.add(&mut signals, heard, &BTreeSet::new(), facts, time);
+        gateways.add(&mut signals, book, &BTreeSet::new(), facts, time);
         expected.listens(true, at(listens));
-        let refused: Vec<String> = heard.refused.iter().cloned().collect();
+        let refused: Vec<String> = book.refused.iter().cloned().collect();
         expected.add(&mut signals.in_flight, facts, &refused, time.0);
-        signals.count_unheard(heard.crowded || expected.may_still_come(time.0));
-        let seen = super::look(facts, &signals, &mut ObservedMemory::default(), time);
+        signals.count_unreported(book.crowded || expected.may_still_come(time.0));
+        let seen = super::observe(facts, &signals, &mut ObservedMemory::default(), time);
         let silent = seen.models.into_values().next().unwrap().silent;
         (seen.snapshot.models.into_values().next().unwrap().demand.freshness(), silent.join(", "))
     };
     let fresh = || (Freshness::Fresh, String::new());
     let stale = |who: &str| (Freshness::Stale, who.to_owned());
-    let unheard = || stale("gateway two, no report yet");
+    let unreported = || stale("gateway two, no report yet");
     let account = ["flyball/gateway".to_owned()];
-    let one = said(&[report("one", 1_041, 410, 2, true)]);
+    let one = book_of(&[report("one", 1_041, 410, 2, true)]);
     // The other is a pod of a gateway's account, however long it has run without a word.
-    assert_eq!(look(&one, &account, &facts, 100), unheard());
+    assert_eq!(observe(&one, &account, &facts, 100), unreported());
     let hello =
-        GatewayReport { told_at: None, models: [].into(), ..report("two", 1_041, 0, 0, true) };
-    let both = said(&[one.reports[0].clone(), hello]);
-    assert_eq!(look(&both, &account, &facts, 100), unheard(), "it has only said hello");
+        GatewayReport { reported_at: None, models: [].into(), ..report("two", 1_041, 0, 0, true) };
+    let both = book_of(&[one.reports[0].clone(), hello]);
+    assert_eq!(observe(&both, &account, &facts, 100), unreported(), "it has only said hello");
     // Nobody knows under which account gateways run: for a minute some may still come.
     let may_come = stale("gateways that may exist and have not connected");
-    assert_eq!(look(&one, &[], &facts, 1_000), may_come);
-    assert_eq!(look(&one, &[], &facts, 900), fresh());
+    assert_eq!(observe(&one, &[], &facts, 1_000), may_come);
+    assert_eq!(observe(&one, &[], &facts, 900), fresh());
     // One that is refused is there, and so are those that had to make room.
     let refused = ReportBook { refused: ["two".to_owned()].into(), ..one.clone() };
-    assert_eq!(look(&refused, &[], &facts, 100), unheard());
+    assert_eq!(observe(&refused, &[], &facts, 100), unreported());
     let crowded = ReportBook { crowded: true, ..one.clone() };
-    assert_eq!(look(&crowded, &[], &facts, 100).0, Freshness::Stale);
+    assert_eq!(observe(&crowded, &[], &facts, 100).0, Freshness::Stale);
     // Pods of a tenant hold nobody up, whatever they are called.
     let mut elsewhere = facts.clone();
     let pods = elsewhere.pods.remove("flyball").unwrap();
     elsewhere.pods.insert("tenant".to_owned(), pods);
-    assert_eq!(look(&one, &account, &elsewhere, 100), fresh());
+    assert_eq!(observe(&one, &account, &elsewhere, 100), fresh());
 }
 
 #[test]
@@ -186,9 +188,15 @@ fn what_did_not_fit_into_a_report_is_not_nothing() {
 fn a_wake_counts_before_the_first_report() {
     let facts = with_gateways(sleepy(), vec![], &["one"]);
     let mut signals = Signals::default();
-    let new = GatewayReport { told_at: None, models: [].into(), ..asleep("one", 1_000, 0) };
-    let wanted = BTreeSet::from([PublicName { name: "m".to_owned(), ..PublicName::default() }]);
-    Gateways::default().add(&mut signals, &said(&[new]), &wanted, &facts, (at(1_000), MAX_AGE));
+    let new = GatewayReport { reported_at: None, models: [].into(), ..asleep("one", 1_000, 0) };
+    let waited_for = BTreeSet::from([PublicName { name: "m".to_owned(), ..PublicName::default() }]);
+    Gateways::default().add(
+        &mut signals,
+        &book_of(&[new]),
+        &waited_for,
+        &facts,
+        (at(1_000), MAX_AGE),
+    );
     let decision = decide(&facts, &signals, 1_000);
     assert_eq!(decision.models[0].targets[0].replicas.get(), 1);
 }

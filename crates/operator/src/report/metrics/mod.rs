@@ -2,10 +2,12 @@
 //! giving us any permission to write.
 //!
 //! Every operator of several shows what it sees; who asks takes the `max` over them. [`Board`] is what is
-//! shown, `model` has the numbers of models, `rounds` counts how long rounds took.
+//! shown, `model` has the numbers of models, `runs` has those of training
+//! runs, `rounds` counts how long rounds took.
 
 mod model;
 mod rounds;
+mod runs;
 
 use super::pools::SeenPool;
 use super::tenants::BudgetShare;
@@ -19,10 +21,11 @@ use flyball_resources::model_service::ModelServiceStatus;
 use flyball_telemetry::metrics::{Metric, MetricsSource, Page};
 use model::Point;
 use rounds::Rounds;
+pub use runs::ShownRun;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// What is shown.
 #[derive(Debug, Default)]
@@ -37,13 +40,17 @@ pub struct Shown {
     /// When that was.
     pub decided_at: Option<Timestamp>,
     /// When each input was last heard.
-    heard_at: BTreeMap<&'static str, Timestamp>,
+    last_input_at: BTreeMap<&'static str, Timestamp>,
     /// Whether a person froze everything.
     pub frozen: bool,
     /// Pools as they are seen.
     pub pools: Arc<Vec<SeenPool>>,
     /// Budgets of Tenants as the bank knows them.
     pub budgets: Arc<Vec<BudgetShare>>,
+    /// Training runs as they are seen.
+    pub runs: Arc<Vec<ShownRun>>,
+    /// How long observing them, deciding and writing took.
+    pub runs_took: Option<[Duration; 3]>,
     /// Decisions so far that were not like the one before, by reason.
     decisions: Counts,
     /// Writes so far, by kind.
@@ -60,7 +67,7 @@ pub struct Shown {
     rounds: Rounds,
     took_seconds: [f64; 3],
     models: Arc<Numbers>,
-    said: Arc<Numbers>,
+    published: Arc<Numbers>,
 }
 
 /// Counts by a word.
@@ -70,13 +77,16 @@ type Counts = BTreeMap<&'static str, u64>;
 type Numbers = BTreeMap<ModelId, Vec<Point>>;
 
 /// Kinds of writes.
-const WRITES: [&str; 10] = [
+const WRITES: [&str; 13] = [
+    "admission",
     "cost",
     "drain",
     "object",
     "pool",
     "protect",
     "replace",
+    "run",
+    "save",
     "scale",
     "status",
     "undrain",
@@ -103,10 +113,12 @@ impl Default for Shown {
     fn default() -> Self {
         Self {
             decided_at: None,
-            heard_at: BTreeMap::new(),
+            last_input_at: BTreeMap::new(),
             frozen: false,
             pools: Arc::default(),
             budgets: Arc::default(),
+            runs: Arc::default(),
+            runs_took: None,
             decisions: Reason::ALL.iter().map(|reason| (reason.name(), 0)).collect(),
             writes: WRITES.into_iter().map(|kind| (kind, 0)).collect(),
             watch_failures: 0,
@@ -117,7 +129,7 @@ impl Default for Shown {
             rounds: Rounds::default(),
             took_seconds: [0.0; 3],
             models: Arc::default(),
-            said: Arc::default(),
+            published: Arc::default(),
         }
     }
 }
@@ -160,14 +172,19 @@ impl Shown {
     }
 
     /// Shows what is said about models, and nothing of others.
-    pub fn say<'a>(&mut self, all: impl Iterator<Item = (&'a ModelId, &'a ModelServiceStatus)>) {
-        self.said = Arc::new(all.map(|(id, status)| (id.clone(), model::said(status))).collect());
+    pub fn publish<'a>(
+        &mut self,
+        all: impl Iterator<Item = (&'a ModelId, &'a ModelServiceStatus)>,
+    ) {
+        self.published = Arc::new(
+            all.map(|(id, status)| (id.clone(), model::points_of_status(status))).collect(),
+        );
     }
 
     /// Shows nothing that only the operator knows which leads: gateways talk to that one, and another that
     /// hears none of them would seem to have lost its signals.
     pub fn stand_by(&mut self) {
-        self.said = Arc::default();
+        self.published = Arc::default();
         for points in Arc::make_mut(&mut self.models).values_mut() {
             points.retain(|point| {
                 !matches!(point.metric, Metric::ModelSignals | Metric::ModelSignalAge)
@@ -176,8 +193,8 @@ impl Shown {
     }
 
     /// Notes when an input was heard.
-    pub fn heard(&mut self, input: &'static str, at: Timestamp) {
-        self.heard_at.insert(input, at);
+    pub fn note_input(&mut self, input: &'static str, at: Timestamp) {
+        self.last_input_at.insert(input, at);
     }
 
     /// Counts a decision that was not like the one before.
@@ -208,7 +225,9 @@ impl MetricsSource for Board {
         shown.write_models(page)?;
         shown.write_pools(page)?;
         shown.write_budgets(page)?;
-        let leads = f64::from(u8::from(self.leads()));
+        let leads = self.leads();
+        runs::write(&shown, leads, page)?;
+        let leads = f64::from(u8::from(leads));
         page.gauge(Metric::OperatorLeads, [(NONE, leads)])?;
         shown.write_itself(page)
     }
@@ -218,11 +237,10 @@ const NONE: [&str; 0] = [];
 
 impl Shown {
     fn write_models(&self, page: &mut Page<'_>) -> fmt::Result {
-        let of_models = |metric: &&Metric| {
-            metric.labels().first().is_some_and(|one| *one == "target_namespace")
-        };
+        let of_models =
+            |metric: &&Metric| metric.labels().starts_with(&["target_namespace", "model"]);
         for metric in Metric::ALL.iter().filter(of_models) {
-            let numbers = self.models.iter().chain(self.said.iter());
+            let numbers = self.models.iter().chain(self.published.iter());
             let series = numbers.flat_map(|(id, points)| {
                 let points = points.iter().filter(|point| point.metric == *metric);
                 points.map(move |point| (point.labels(id), point.value))
@@ -239,13 +257,27 @@ impl Shown {
                 ("used", pool.status.used),
                 ("others", pool.status.used_by_others),
                 ("limit", pool.limit),
+                ("lent", pool.status.lending.as_ref().map(|lending| lending.lent_gpus)),
             ];
             let known = kinds.into_iter().filter_map(|(kind, count)| Some((kind, count?)));
             known.map(|(kind, count)| ([pool.name.as_str(), kind], f64::from(count)))
         });
         page.gauge(Metric::PoolGpus, gpus)?;
         let costs = self.pools.iter().filter_map(|pool| Some(([pool.name.as_str()], pool.cost?)));
-        page.gauge(Metric::PoolHourlyCost, costs)
+        page.gauge(Metric::PoolHourlyCost, costs)?;
+        let lending =
+            || self.pools.iter().filter_map(|pool| Some((pool, pool.status.lending.as_ref()?)));
+        let promises = lending().filter_map(|(pool, lending)| {
+            Some(([pool.name.as_str()], lending.promise_seconds? as f64))
+        });
+        page.gauge(Metric::PoolTakeBackPromise, promises)?;
+        let take_backs = lending().flat_map(|(pool, lending)| {
+            let late = u64::try_from(lending.late_take_backs).unwrap_or(0);
+            let all = u64::try_from(lending.take_backs).unwrap_or(0);
+            let results = [("in-time", all.saturating_sub(late)), ("late", late)];
+            results.map(|(result, count)| ([pool.name.as_str(), result], count))
+        });
+        page.counter(Metric::PoolTakeBacks, take_backs)
     }
 
     fn write_budgets(&self, page: &mut Page<'_>) -> fmt::Result {
@@ -259,8 +291,8 @@ impl Shown {
 
     fn write_itself(&self, page: &mut Page<'_>) -> fmt::Result {
         page.gauge(Metric::OperatorDecidedAt, self.decided_at.map(|at| (NONE, at.as_seconds())))?;
-        let heard = self.heard_at.iter().map(|(input, at)| ([*input], at.as_seconds()));
-        page.gauge(Metric::OperatorHeardAt, heard)?;
+        let inputs = self.last_input_at.iter().map(|(input, at)| ([*input], at.as_seconds()));
+        page.gauge(Metric::OperatorLastInputAt, inputs)?;
         page.gauge(Metric::OperatorFrozen, [(NONE, f64::from(u8::from(self.frozen)))])?;
         page.gauge(Metric::OperatorGateways, [(NONE, self.gateways as f64)])?;
         page.gauge(Metric::OperatorSilentGateways, [(NONE, self.silent_gateways as f64)])?;

@@ -74,14 +74,14 @@ pub(super) fn points(
     }
     let million = |share: u32| f64::from(share) / 1e6;
     points.maybe(Metric::ModelAttainment, &["met"], attained_per_million.map(million));
-    let wanted = million(model.objectives.attainment_per_million);
-    points.add(Metric::ModelAttainment, &["objective"], wanted);
+    let required = million(model.objectives.attainment_per_million);
+    points.add(Metric::ModelAttainment, &["objective"], required);
     points.maybe(Metric::ModelHourlyCost, &[], hourly_cost(snapshot, model).map(amount));
     Some(points.0)
 }
 
 /// What is said about a model, also about one that nothing can be decided about.
-pub(super) fn said(status: &ModelServiceStatus) -> Vec<Point> {
+pub(super) fn points_of_status(status: &ModelServiceStatus) -> Vec<Point> {
     let mut points = Points::default();
     for condition in &status.conditions {
         let kind = ConditionKind::ALL.iter().find(|kind| kind.name() == condition.type_);
@@ -122,7 +122,7 @@ fn of_decision(points: &mut Points, decided: &ModelDecision) {
         f64::from(decided.targets.iter().map(of).sum::<u32>())
     };
     points.add(Metric::ModelRecommended, &[], sum(|target| target.replicas.get()));
-    points.add(Metric::ModelWanted, &[], sum(|target| target.wanted.get()));
+    points.add(Metric::ModelUnconstrained, &[], sum(|target| target.unconstrained.get()));
     points.add(Metric::ModelReason, &[decided.reason.name()], 1.0);
     points.add(Metric::ModelBound, &[decided.bound.name()], 1.0);
     if let Some(work) = decided.receipt.work {

@@ -6,16 +6,16 @@ use flyball_core::snapshot::{Capacity, Model, Objective, Unreachable};
 use flyball_core::units::TokensPerSecond;
 
 /// The status where the model is so.
-fn told_of(change: impl FnOnce(&mut Model)) -> ModelServiceStatus {
+fn published_after(change: impl FnOnce(&mut Model)) -> ModelServiceStatus {
     let facts = facts(service(json!({}), None), true);
     let mut seen = seen(&facts, &mut ObservedMemory::default(), 1_000, 1_010);
     change(seen.snapshot.models.values_mut().next().unwrap());
     let decided = Brain::default().decide(&seen);
-    said(&seen, &decided)
+    published(&seen, &decided)
 }
 
 fn with_capacity(capacity: impl FnOnce(Capacity) -> Capacity) -> ModelServiceStatus {
-    told_of(|model| {
+    published_after(|model| {
         let variant = model.variants.values_mut().next().unwrap();
         variant.capacity = capacity(variant.capacity);
     })
@@ -52,17 +52,17 @@ fn an_objective_that_none_reaches_is_said_once() {
         let limit = Micros::from_millis(500);
         let takes = Micros::from_millis(takes);
         let objective = Objective::FirstToken;
-        told_of(|model| model.unreachable = Some(Unreachable { objective, limit, takes }))
+        published_after(|model| model.unreachable = Some(Unreachable { objective, limit, takes }))
     };
     let first = out_of_reach(900);
-    let said = is("False", "ObjectiveUnreachable");
-    assert_eq!(condition(&first, "ObjectivesReachable"), said);
+    let expected = is("False", "ObjectiveUnreachable");
+    assert_eq!(condition(&first, "ObjectivesReachable"), expected);
     let text =
         "a long prompt alone on a replica takes 900 ms to its first token; the objective is 500 ms";
     assert!(message(&first, "ObjectivesReachable").starts_with(text));
     assert_eq!(condition(&first, "Ready"), is("True", "Steady"), "it serves");
 
-    let fine = told_of(|_| {});
+    let fine = published_after(|_| {});
     assert_eq!(condition(&fine, "ObjectivesReachable"), None);
     let news = |before| turned_bad(before, &first).map(|(reason, _)| reason.name());
     assert_eq!(news(Some(&fine)), Some("ObjectiveUnreachable"));

@@ -8,7 +8,7 @@ use flyball_estimator::CounterWindow;
 use flyball_estimator::reading::{GatewayCounts, GatewayReading};
 use std::sync::LazyLock;
 
-const LOOK_S: usize = 15;
+const TICK_S: usize = 15;
 const SCALING: &str = r#"{"mode": "Act", "min": 1, "max": 100}"#;
 
 /// One operator: what it remembers, and the status that it last wrote.
@@ -27,10 +27,10 @@ impl Process {
     }
 
     /// One look; returns what is wanted and why nothing was restored.
-    fn look(&mut self, second: u64) -> (u32, Vec<(ModelId, LearntError)>) {
+    fn reconcile(&mut self, second: u64) -> (u32, Vec<(ModelId, LearntError)>) {
         let scaling = serde_json::from_str(SCALING).unwrap();
         let facts = with_pods(facts(service(scaling, self.status.as_ref()), true), self.pods);
-        let seen = look(
+        let seen = observe(
             &facts,
             &signals(second),
             &mut self.learnt,
@@ -39,7 +39,7 @@ impl Process {
         let decided = self.brain.decide(&seen);
         assert!(decided.broken.is_empty(), "{:?}", decided.broken);
         let learnt = self.brain.learnt(&id(), &self.learnt.estimator);
-        self.status = Some(said_with(&seen, &decided, learnt));
+        self.status = Some(published_with(&seen, &decided, learnt));
         let targets = &decided.decision.models[0].targets;
         self.pods = targets[0].replicas.get();
         (self.pods, decided.unread)
@@ -66,7 +66,7 @@ fn id() -> ModelId {
 fn signals(second: u64) -> Signals {
     let much = (second / 1_200) % 2 == 1;
     let per_second = if much { 15.0 } else { 3.0 };
-    let asked = testing::gateway(at(second), (per_second, 4_000.0, 50.0));
+    let reading = testing::gateway(at(second), (per_second, 4_000.0, 50.0));
     let mut counts = CounterWindow::of(GatewayReading::WINDOW);
     for second in [second.saturating_sub(30), second] {
         // What is asked follows the rate of now, and what was judged only grows.
@@ -82,8 +82,8 @@ fn signals(second: u64) -> Signals {
         };
         counts.add(at(second), at(0), counted);
     }
-    let asked = GatewayReading { at: at(second), counts, ..asked };
-    Signals { gateways: [(id(), vec![asked])].into(), ..Signals::default() }
+    let reading = GatewayReading { at: at(second), counts, ..reading };
+    Signals { gateways: [(id(), vec![reading])].into(), ..Signals::default() }
 }
 
 const HOURS: u64 = 9 * 3_600;
@@ -91,15 +91,15 @@ const HOURS: u64 = 9 * 3_600;
 /// An operator that has looked for nine hours.
 static OLD: LazyLock<Process> = LazyLock::new(|| {
     let mut process = Process::default();
-    for second in (0..=HOURS).step_by(LOOK_S).skip(1) {
-        process.look(second);
+    for second in (0..=HOURS).step_by(TICK_S).skip(1) {
+        process.reconcile(second);
     }
     process
 });
 
 /// What is wanted at each look of the following forty minutes.
 fn following(mut process: Process) -> Vec<u32> {
-    (1..=160).map(|n| process.look(HOURS + n * 15).0).collect()
+    (1..=160).map(|n| process.reconcile(HOURS + n * 15).0).collect()
 }
 
 fn minutes(process: &Process) -> u32 {
@@ -122,21 +122,21 @@ fn a_successor_decides_as_the_one_before_and_one_that_is_told_nothing_does_not()
 #[test]
 fn one_that_stands_by_follows_what_the_leader_wrote() {
     let (mut leader, mut other) = (Process::default(), Process::default());
-    for second in (0..=600).step_by(LOOK_S).skip(1) {
-        leader.look(second);
+    for second in (0..=600).step_by(TICK_S).skip(1) {
+        leader.reconcile(second);
         other.status = leader.status.clone();
         other.brain.stand_by();
-        other.look(second);
+        other.reconcile(second);
     }
     assert_eq!(minutes(&other), minutes(&leader), "what it saw by itself is no evidence");
     other.status = OLD.status.clone();
-    other.look(HOURS + 15);
+    other.reconcile(HOURS + 15);
     assert_eq!(minutes(&other), minutes(&OLD), "it takes over what was written last");
     // It was away for a moment, and what stands there is older than what it knows.
     let mut back = OLD.clone();
     back.status = leader.status.clone();
     back.brain.stand_by();
-    back.look(HOURS + 15);
+    back.reconcile(HOURS + 15);
     assert_eq!(minutes(&back), minutes(&OLD));
 }
 
@@ -148,10 +148,10 @@ fn what_cannot_be_read_is_named_once_and_learnt_again() {
     for bad in ["", "7;whatever;00000000", &text[1..], &text[..text.len() / 2], &huge] {
         let mut process = OLD.successor();
         process.status.as_mut().unwrap().learnt = Some(bad.to_owned());
-        let (wanted, unread) = process.look(HOURS + 15);
-        assert!(wanted > 0);
+        let (desired, unread) = process.reconcile(HOURS + 15);
+        assert!(desired > 0);
         assert_eq!(unread.len(), 1, "{bad:.20}");
-        assert_eq!(process.look(HOURS + 30).1, []);
+        assert_eq!(process.reconcile(HOURS + 30).1, []);
     }
-    assert_eq!(OLD.successor().look(HOURS + 15).1, []);
+    assert_eq!(OLD.successor().reconcile(HOURS + 15).1, []);
 }

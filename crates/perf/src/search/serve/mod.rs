@@ -2,7 +2,7 @@
 //!
 //! For each layout the engine's chunk size is chosen too, because it trades the time between tokens
 //! against the time to the first. A replica carries what it can while the *whole interval* of each
-//! latency stays inside its target ([`Bound`] says what stops it), and is then planned for a share of that.
+//! latency stays inside its target (`Bound` says what stops it), and is then planned for a share of that.
 
 mod bound;
 mod candidate;

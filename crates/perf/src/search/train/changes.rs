@@ -41,16 +41,16 @@ pub fn changes(
         among.iter().map(|index| question.parts[*index].clone()).collect();
     let fewer = TrainQuestion { parts: &parts, ..question.clone() };
     let mut before = 0;
-    let mut asked = Vec::new();
+    let mut answers = Vec::new();
     for (what, moved) in moved(&fewer) {
         let plan =
-            train(&moved, coefficients, intervals, &mut |looked_at| progress(before + looked_at));
+            train(&moved, coefficients, intervals, &mut |considered| progress(before + considered));
         before += plan.considered;
         let first = plan.ranked.into_iter().next();
         let first = first.map(|first| TrainChoice { part: among[first.part], ..first });
-        asked.push(TrainChange { what, first });
+        answers.push(TrainChange { what, first });
     }
-    asked
+    answers
 }
 
 fn moved<'a>(question: &TrainQuestion<'a>) -> Vec<(&'static str, TrainQuestion<'a>)> {

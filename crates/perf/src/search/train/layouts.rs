@@ -132,11 +132,11 @@ fn interleaves(layers: u32, stages: u32, turns: u32) -> bool {
 }
 
 /// The multiple of `at_once` nearest to the batch asked for, if it is near.
-fn batch(asked: f64, at_once: u32) -> Option<f64> {
+fn batch(requested: f64, at_once: u32) -> Option<f64> {
     let at_once = f64::from(at_once);
-    let used = (asked / at_once).round().max(1.0) * at_once;
+    let used = (requested / at_once).round().max(1.0) * at_once;
     let (least, most) = BATCH_MOVES;
-    (asked * least..=asked * most).contains(&used).then_some(used)
+    (requested * least..=requested * most).contains(&used).then_some(used)
 }
 
 #[cfg(test)]

@@ -108,15 +108,15 @@ fn what_would_change_the_answer_is_asked_one_at_a_time() {
     let (model, catalog) = (model("llama-3.1-8b"), Catalog::builtin());
     let accelerator = catalog.accelerator("h100").unwrap();
     let parts = [OfferedPart::priced(&catalog, accelerator, None, PriceKind::OnDemand)];
-    let asked = |size: Size| {
+    let changes_of = |size: Size| {
         let question = question(&model, &parts, &catalog, size);
         let coefficients = TrainingCoefficients::builtin();
         changes(&question, &[0], &coefficients, &Intervals::builtin(), &mut |_| {})
     };
-    let words: Vec<&str> = asked(Size::Gpus(64)).iter().map(|change| change.what).collect();
+    let words: Vec<&str> = changes_of(Size::Gpus(64)).iter().map(|change| change.what).collect();
     assert_eq!(words, ["FP8", "twice the GPUs", "half the GPUs", "sequences twice as long"]);
-    let twice = &asked(Size::Gpus(64))[1];
+    let twice = &changes_of(Size::Gpus(64))[1];
     assert_eq!(twice.first.as_ref().unwrap().gpus.get(), 128);
-    assert!(asked(Size::Gpus(1)).iter().all(|change| change.what != "half the GPUs"));
-    assert!(asked(Size::Budget(100.0)).iter().all(|change| change.first.is_none()));
+    assert!(changes_of(Size::Gpus(1)).iter().all(|change| change.what != "half the GPUs"));
+    assert!(changes_of(Size::Budget(100.0)).iter().all(|change| change.first.is_none()));
 }

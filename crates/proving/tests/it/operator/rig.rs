@@ -64,7 +64,7 @@ impl Office {
     pub(super) async fn report(&self, is_so: impl Fn(&GatewayReport) -> bool) -> GatewayReport {
         let looking = async {
             loop {
-                let reports = self.link.heard(SystemTime::now()).reports;
+                let reports = self.link.reports(SystemTime::now()).reports;
                 assert!(reports.len() <= 1);
                 if let Some(report) = reports.into_iter().find(&is_so) {
                     return report;
@@ -163,13 +163,13 @@ impl Gateway {
         let (address, stop) = (self.running.address(), Arc::new(AtomicBool::new(false)));
         let stopped = Arc::clone(&stop);
         let task = tokio::spawn(async move {
-            let mut asked = 0;
+            let mut number = 0;
             while !stopped.load(Ordering::Relaxed) {
-                assert_eq!(ask(address, asked % 2 == 0).await, 200);
-                asked += 1;
+                assert_eq!(ask(address, number % 2 == 0).await, 200);
+                number += 1;
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
-            asked
+            number
         });
         Asking { stop, task }
     }

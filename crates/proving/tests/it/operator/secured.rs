@@ -72,7 +72,7 @@ async fn with_mutual_tls_only_those_that_the_ca_signed_talk_and_new_certificates
     drop(strangers);
     let friend = with(ours.ca(), ours.signs("gateway"));
     friend.until(|now| !now.away).await;
-    office.report(|report| report.told_at.is_some()).await;
+    office.report(|report| report.reported_at.is_some()).await;
     drop(friend);
     // Another CA signs from now on; what was read before is used until the files are whole again.
     let [new, new_key] = theirs.signs("operator");
@@ -112,5 +112,5 @@ async fn a_token_is_read_at_each_connection() {
     assert!(gateway.link.now().away && tried(&gateway, Came::Welcomed) == 0);
     std::fs::write(&file, "second\n").unwrap();
     gateway.until(|now| !now.away).await;
-    office.report(|report| report.told_at.is_some()).await;
+    office.report(|report| report.reported_at.is_some()).await;
 }

@@ -80,12 +80,13 @@ async fn pass(
         .authority(operator.to_string())
         .path_and_query(path)
         .build()?;
-    let asked = Request::from_parts(parts, changed(body, move |up| gateway_says(up, apart)));
-    let answer = send.send_request(asked).await?;
+    let changed_request =
+        Request::from_parts(parts, changed(body, move |up| gateway_says(up, apart)));
+    let answer = send.send_request(changed_request).await?;
     let (parts, body) = answer.into_parts();
     // The connection lives as long as somebody may ask on it.
     let body = changed(body, move |down| {
-        let _kept = &send;
+        let _connection = &send;
         operator_says(down, apart)
     });
     Ok(Response::from_parts(parts, body))
@@ -97,12 +98,12 @@ fn changed(
     mut body: Incoming,
     mut change: impl FnMut(&[u8]) -> Result<Vec<Vec<u8>>> + Send + 'static,
 ) -> Body {
-    let (says, said) = mpsc::channel(16);
+    let (sender, frames_in) = mpsc::channel(16);
     tokio::spawn(async move {
         let mut came = BytesMut::new();
         while let Some(Ok(frame)) = body.frame().await {
             let Some(data) = frame.data_ref() else {
-                says.send(Ok(frame)).await?;
+                sender.send(Ok(frame)).await?;
                 continue;
             };
             came.extend_from_slice(data);
@@ -112,13 +113,17 @@ fn changed(
                     out.put_u8(0);
                     out.put_u32(u32::try_from(message.len())?);
                     out.extend_from_slice(&message);
-                    says.send(Ok(Frame::data(out.freeze()))).await?;
+                    sender.send(Ok(Frame::data(out.freeze()))).await?;
                 }
             }
         }
         anyhow::Ok(())
     });
-    let frames = unfold(said, |mut said| async move { Some((said.recv().await?, said)) });
+    let frames =
+        unfold(
+            frames_in,
+            |mut frames_in| async move { Some((frames_in.recv().await?, frames_in)) },
+        );
     StreamBody::new(frames.boxed())
 }
 
@@ -212,14 +217,14 @@ mod tests {
     fn a_newer_gateway_says_the_same_and_more() {
         let demand = Some(ReportedDemand { orders: 7, ..ReportedDemand::default() });
         let up = Up { demand, ..Up::default() };
-        let said = gateway_says(&up.encode_to_vec(), Apart::Newer).unwrap();
-        assert_eq!(said.len(), 2);
-        assert!(said[0].len() > up.encoded_len());
-        assert_eq!(Up::decode(&*said[0]).unwrap(), up);
-        assert_eq!(Up::decode(&*said[1]).unwrap(), Up::default());
+        let changed_messages = gateway_says(&up.encode_to_vec(), Apart::Newer).unwrap();
+        assert_eq!(changed_messages.len(), 2);
+        assert!(changed_messages[0].len() > up.encoded_len());
+        assert_eq!(Up::decode(&*changed_messages[0]).unwrap(), up);
+        assert_eq!(Up::decode(&*changed_messages[1]).unwrap(), Up::default());
         let hello = Up { hello: Some(Hello::default()), ..Up::default() };
-        let said = gateway_says(&hello.encode_to_vec(), Apart::Major).unwrap();
-        let hello = Up::decode(&*said[0]).unwrap().hello.unwrap();
+        let changed_messages = gateway_says(&hello.encode_to_vec(), Apart::Major).unwrap();
+        let hello = Up::decode(&*changed_messages[0]).unwrap().hello.unwrap();
         assert!(!hello.protocol.unwrap().is_understood());
     }
 

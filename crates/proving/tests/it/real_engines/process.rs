@@ -9,14 +9,14 @@ use std::time::Duration;
 
 /// Where `cargo xtask engines` put them; `None`, with the reason printed, if it did not.
 pub(crate) fn parts(needed: &[&str]) -> Option<PathBuf> {
-    let told = std::env::var_os("FLYBALL_ENGINES").map(PathBuf::from);
-    let folder = told.clone().or_else(|| Some(cache()?.join("engines/now")));
+    let given = std::env::var_os("FLYBALL_ENGINES").map(PathBuf::from);
+    let folder = given.clone().or_else(|| Some(cache()?.join("engines/now")));
     let missing = |folder: &PathBuf| needed.iter().find(|name| !folder.join(name).exists());
     match (folder.as_ref().and_then(missing), &folder) {
         (None, Some(_)) => folder,
         (name, _) => {
             let reason = format!("skipped: no {name:?}; `cargo xtask engines` brings the engines");
-            assert!(told.is_none(), "{reason}");
+            assert!(given.is_none(), "{reason}");
             #[expect(clippy::print_stderr, reason = "a test that skips must say why")]
             {
                 eprintln!("{reason}");

@@ -21,9 +21,9 @@ pub(crate) const IDLE: Duration = Duration::from_secs(3);
 type Line = (RequestOutcome, u32, Option<String>);
 
 #[derive(Default)]
-pub(crate) struct Heard(Mutex<Vec<Line>>);
+pub(crate) struct Recorded(Mutex<Vec<Line>>);
 
-impl Listener for Heard {
+impl Listener for Recorded {
     fn finished(&self, finished: &Finished<'_>) {
         let endpoint = finished.endpoint.map(str::to_owned);
         self.0.lock().unwrap().push((finished.outcome, finished.retries, endpoint));
@@ -35,7 +35,7 @@ impl Listener for Heard {
 /// A gateway, and what it told.
 pub(crate) struct Rig {
     pub(crate) gateway: RunningGateway,
-    heard: Arc<Heard>,
+    recorded: Arc<Recorded>,
 }
 
 impl Rig {
@@ -60,9 +60,9 @@ impl Rig {
         settings.timeouts.answer_idle_ms = idle.as_millis() as u64;
         settings.timeouts.first_byte_ms = 30_000;
         settings.recovery.continue_streams = continue_streams;
-        let heard = Arc::new(Heard::default());
-        let gateway = serve::start(&settings, Arc::clone(&heard) as Arc<dyn Listener>).unwrap();
-        let rig = Self { gateway, heard };
+        let recorded = Arc::new(Recorded::default());
+        let gateway = serve::start(&settings, Arc::clone(&recorded) as Arc<dyn Listener>).unwrap();
+        let rig = Self { gateway, recorded };
         rig.list(engines, &[]);
         rig
     }
@@ -87,7 +87,7 @@ impl Rig {
 
     /// What is over so far.
     pub(crate) fn finished(&self) -> Vec<Line> {
-        self.heard.0.lock().unwrap().clone()
+        self.recorded.0.lock().unwrap().clone()
     }
 }
 
@@ -126,9 +126,9 @@ impl Reading {
     }
 
     /// Reads until so many events have come; the time since the request was sent.
-    pub(crate) async fn events(&mut self, wanted: usize) -> Duration {
-        while self.data().count() < wanted {
-            assert!(self.more().await, "the answer ended before event {wanted}: {}", self.text);
+    pub(crate) async fn events(&mut self, count: usize) -> Duration {
+        while self.data().count() < count {
+            assert!(self.more().await, "the answer ended before event {count}: {}", self.text);
         }
         self.began.elapsed()
     }

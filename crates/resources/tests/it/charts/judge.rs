@@ -90,7 +90,7 @@ fn is_in_a_rule(line: &str) -> bool {
 fn has_reason(comment: &str, verb: &str) -> bool {
     comment.split([';', '.']).any(|clause| {
         let verbs = clause.split_once(": ").map_or("", |(verbs, _)| verbs);
-        verbs.split(',').any(|said| said.trim() == verb)
+        verbs.split(',').any(|listed| listed.trim() == verb)
     })
 }
 

@@ -96,9 +96,9 @@ struct Chart {
 fn versions(desk: &mut Desk) {
     for chart in render::CHARTS {
         let file = format!("{chart}/Chart.yaml");
-        let said: Chart = serde_saphyr::from_str(&desk.read(&file)).unwrap();
+        let found: Chart = serde_saphyr::from_str(&desk.read(&file)).unwrap();
         let ours = env!("CARGO_PKG_VERSION");
-        if said.version != ours || said.app_version != ours {
+        if found.version != ours || found.app_version != ours {
             desk.wrong(format!("{file}: version and appVersion must be {ours}, the workspace's"));
         }
     }

@@ -55,8 +55,8 @@ impl Drop for Helm {
 /// Lints and renders every set of values. Returns how many there are.
 pub(super) fn sets(desk: &mut Desk, helm: &Helm) -> usize {
     let mut lint = helm.command();
-    if let Err(said) = read(lint.args(["lint", "--strict", "--quiet", CHARTS[0], KUBERNETES])) {
-        desk.wrong(format!("{}: {said}", CHARTS[0]));
+    if let Err(error) = read(lint.args(["lint", "--strict", "--quiet", CHARTS[0], KUBERNETES])) {
+        desk.wrong(format!("{}: {error}", CHARTS[0]));
     }
     let sets = desk.files("charts/tests/values", ".yaml");
     for (name, path) in &sets {
@@ -70,8 +70,8 @@ pub(super) fn sets(desk: &mut Desk, helm: &Helm) -> usize {
         let rendered = read(&mut lint).and_then(|_| read(&mut helm.template(&values)));
         let text = match rendered {
             Ok(text) => text,
-            Err(said) => {
-                desk.wrong(format!("{}: {said}", path.display()));
+            Err(error) => {
+                desk.wrong(format!("{}: {error}", path.display()));
                 continue;
             }
         };
@@ -122,14 +122,17 @@ pub(super) fn refused(desk: &mut Desk, helm: &Helm) -> usize {
     for (name, _) in &sets {
         let file = format!("charts/tests/refused/{name}.yaml");
         let text = desk.read(&file);
-        let Some(says) = text.lines().next().and_then(|line| line.strip_prefix("# says: ")) else {
+        let Some(expected) = text.lines().next().and_then(|line| line.strip_prefix("# says: "))
+        else {
             desk.wrong(format!("{file} must begin with `# says: …`"));
             continue;
         };
         match read(&mut helm.template(std::slice::from_ref(&file))) {
             Ok(_) => desk.wrong(format!("{file}: helm took it")),
-            Err(said) if said.contains(says) => {}
-            Err(said) => desk.wrong(format!("{file}: helm should say `{says}`, and said {said}")),
+            Err(problem) if problem.contains(expected) => {}
+            Err(problem) => {
+                desk.wrong(format!("{file}: helm should say `{expected}`, and said {problem}"))
+            }
         }
     }
     sets.len()
@@ -138,9 +141,9 @@ pub(super) fn refused(desk: &mut Desk, helm: &Helm) -> usize {
 /// What helm prints, or what it says is wrong.
 fn read(command: &mut Command) -> Result<String, String> {
     let output = command.output().map_err(|error| format!("helm did not start: {error}"))?;
-    let said = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     match output.status.success() {
-        true => Ok(said(&output.stdout)),
-        false => Err(said(&output.stderr)),
+        true => Ok(text(&output.stdout)),
+        false => Err(text(&output.stderr)),
     }
 }

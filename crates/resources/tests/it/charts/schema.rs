@@ -198,8 +198,8 @@ fn settings_become_a_closed_schema() {
 #[test]
 fn a_setting_of_an_unknown_form_is_told_of() {
     let page = PAGE.replace("0 to 8", "a moon");
-    let said = object(TOP, &sections(&page)).unwrap_err();
-    assert!(said.contains("`threads`") && said.contains("a moon"), "{said}");
+    let text = object(TOP, &sections(&page)).unwrap_err();
+    assert!(text.contains("`threads`") && text.contains("a moon"), "{text}");
 }
 
 #[test]

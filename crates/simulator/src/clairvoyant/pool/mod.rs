@@ -1,6 +1,6 @@
 //! Several models, each with one or more variants, in one pool that may lend to training.
 //!
-//! Start with [`Problem`] and [`bounded`]. `relax` is the lower bound: a linear program over time
+//! Start with `Problem` and [`bounded`]. `relax` is the lower bound: a linear program over time
 //! in which replicas may be fractions. `round` makes a plan of whole replicas from it. `price`
 //! raises the bound where each model has one variant: it works on the steps as they are, while the
 //! program may have to average them. What no policy can beat lies between bound and plan; [`Bounded::gap`] says how far apart they are.

@@ -24,14 +24,14 @@ pub(super) fn price(
     let idle = pool.lending.map_or(0.0, |lending| lending.value * problem.step.get());
     let mut prices = vec![idle; problem.steps()];
     let mut best = f64::NEG_INFINITY;
-    let mut wanted = Vec::new();
+    let mut desired = Vec::new();
     let (mut stride, mut since) = (1.0, 0);
     let mut direction = vec![0.0; problem.steps()];
     for _ in 0..ROUNDS {
         let market = Market::clear(problem, pool, &prices);
         if market.bound > best {
             (best, since) = (market.bound, 0);
-            wanted = market.replicas;
+            desired = market.replicas;
         } else {
             since += 1;
         }
@@ -52,7 +52,7 @@ pub(super) fn price(
         }
     }
     let fractions = |plan: Vec<u32>| plan.into_iter().map(f64::from).collect();
-    (best, wanted.into_iter().map(fractions).collect())
+    (best, desired.into_iter().map(fractions).collect())
 }
 
 /// What everybody does at given prices.

@@ -108,18 +108,18 @@ fn fit(problem: &ClairvoyantProblem<'_>, mix: &mut Mix, order: &[usize]) {
             for rises in [false, true] {
                 for &index in order {
                     let variant = problem.variants[index];
-                    let wanted = mix.replicas[index][step];
+                    let desired = mix.replicas[index][step];
                     let gpus = variant.gpus.max(1);
-                    let kept = wanted.min(before[index]);
+                    let retained = desired.min(before[index]);
                     let from = if rises { at.saturating_sub(problem.lead(&variant)) } else { at };
                     let room = free[from..=at].iter().min().map_or(0, |&free| free / gpus);
-                    let asked = if rises { wanted - kept } else { kept };
-                    let given = asked.min(room);
+                    let requested = if rises { desired - retained } else { retained };
+                    let given = requested.min(room);
                     free[from..=at].iter_mut().for_each(|free| *free -= given * gpus);
                     if rises {
-                        mix.replicas[index][step] = before[index].min(wanted) + given;
+                        mix.replicas[index][step] = before[index].min(desired) + given;
                         before[index] = mix.replicas[index][step];
-                    } else if given < kept {
+                    } else if given < retained {
                         mix.replicas[index][step] = given;
                         before[index] = given;
                     }

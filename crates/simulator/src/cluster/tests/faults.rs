@@ -130,7 +130,7 @@ fn rates_are_means_over_the_window() {
 }
 
 /// Prompt tokens per second that a replica is said to read, at each look.
-fn told(fault: Fault) -> Vec<(Seconds, Option<u64>)> {
+fn capacities_under(fault: Fault) -> Vec<(Seconds, Option<u64>)> {
     let script = readings(fault);
     let variants = script.snapshots.iter().map(|seen| {
         let model = seen.models.values().next().unwrap();
@@ -142,12 +142,14 @@ fn told(fault: Fault) -> Vec<(Seconds, Option<u64>)> {
 
 #[test]
 fn a_capacity_that_is_told_wrong_is_what_policies_begin_with() {
-    let right = told(Fault::OperatorRestart { at: Seconds(0.0) })[0].1.unwrap();
+    let right = capacities_under(Fault::OperatorRestart { at: Seconds(0.0) })[0].1.unwrap();
     let during = Seconds(0.0)..Seconds(f64::INFINITY);
-    let wrong = Fault::ToldCapacity { during: during.clone(), told: StatedCapacity::Times(0.5) };
+    let wrong =
+        Fault::StatedCapacity { during: during.clone(), stated: StatedCapacity::Times(0.5) };
     // Rates are whole numbers.
-    assert!(told(wrong)[0].1.unwrap().abs_diff(right / 2) <= 1);
-    let nothing = told(Fault::ToldCapacity { during, told: StatedCapacity::Nothing });
+    assert!(capacities_under(wrong)[0].1.unwrap().abs_diff(right / 2) <= 1);
+    let nothing =
+        capacities_under(Fault::StatedCapacity { during, stated: StatedCapacity::Nothing });
     assert_eq!(nothing[0].1, None);
     // From then on the estimator has nothing but what it measures, here as it does on a cluster.
     assert!(nothing.last().unwrap().1.is_some_and(|measured| measured < right));
@@ -216,8 +218,8 @@ fn a_process_that_hands_nothing_on_has_learnt_nothing() {
     let during = Seconds(0.0)..Seconds(f64::INFINITY);
     let known = |fault: Fault| {
         let mut setup = with(fault);
-        let told = StatedCapacity::Nothing;
-        setup.faults.push(Fault::ToldCapacity { during: during.clone(), told });
+        let stated = StatedCapacity::Nothing;
+        setup.faults.push(Fault::StatedCapacity { during: during.clone(), stated });
         let mut script = Script::new(&[]);
         play(&setup, &mut script);
         let seen = |at: f64| script.readings.iter().position(|(when, _)| when.get() >= at).unwrap();

@@ -32,7 +32,7 @@ impl ScalingPolicy for Repents {
         };
         let target = Target {
             variant: VariantId::new(model.clone(), name.clone()),
-            wanted: Replicas::new(replicas),
+            unconstrained: Replicas::new(replicas),
             replicas: Replicas::new(replicas),
             spares: Replicas::ZERO,
             actions: action.into_iter().collect(),

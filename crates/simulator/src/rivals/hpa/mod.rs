@@ -31,7 +31,7 @@ pub struct HpaSettings {
     pub max: u32,
     /// How fast it moves and how long it remembers.
     pub behaviour: Behaviour,
-    /// How replicas that start are counted by metrics of kind [`Kind::PerPod`].
+    /// How replicas that start are counted by metrics of kind `Kind::PerPod`.
     pub starting: Starting,
     /// How often it decides: `--horizontal-pod-autoscaler-sync-period`.
     pub sync: Seconds,

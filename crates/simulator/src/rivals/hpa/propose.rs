@@ -10,7 +10,7 @@ pub struct HpaSource {
     pub metric: RivalMetric,
     /// How it is gathered and what the target means.
     pub kind: HpaMetricKind,
-    /// How the values of replicas become one, for kinds other than [`Kind::PerPod`].
+    /// How the values of replicas become one, for kinds other than `Kind::PerPod`.
     pub over: Over,
     /// The target, in the unit of the metric.
     pub target: f64,

@@ -29,8 +29,8 @@ fn free() -> HpaRules {
 }
 
 /// What it orders when its target is shown to be met by exactly so many.
-fn recommendation(hpa: &mut Hpa, now: f64, wanted: f64, current: u32) -> u32 {
-    let reading = Reading { ready: current, running: Some(wanted), ..Reading::default() };
+fn recommendation(hpa: &mut Hpa, now: f64, running: f64, current: u32) -> u32 {
+    let reading = Reading { ready: current, running: Some(running), ..Reading::default() };
     hpa.desired(Seconds(now), &reading, current)
 }
 

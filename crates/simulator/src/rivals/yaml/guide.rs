@@ -51,8 +51,8 @@ fn law(name: &str, change: impl Fn(String) -> String) -> Box<dyn RivalLaw> {
 /// Answers one after the other, each for so many looks. Returns the replicas at the end.
 fn played(law: &mut dyn RivalLaw, answers: &[(Answer, u32)], mut replicas: u32) -> u32 {
     let mut now = Seconds(0.0);
-    for (answer, looks) in answers {
-        for _ in 0..*looks {
+    for (answer, ticks) in answers {
+        for _ in 0..*ticks {
             replicas = law.desired(now, &answer.reading(replicas), replicas);
             now += law.interval();
         }
@@ -71,8 +71,8 @@ fn both_follow_every_step_that_is_recommended() {
         for from in 1..=40 {
             for to in 1..=40 {
                 let mut law = law(name, |text| text);
-                let looks = soon(law.as_ref());
-                let steps = [(Answer::Recommended(from), looks), (Answer::Recommended(to), looks)];
+                let ticks = soon(law.as_ref());
+                let steps = [(Answer::Recommended(from), ticks), (Answer::Recommended(to), ticks)];
                 assert_eq!(played(law.as_mut(), &steps, from), to, "{name}: {from} to {to}");
             }
         }
@@ -87,8 +87,8 @@ fn without_an_answer_neither_changes_anything() {
             let none = if name == "hpa.yaml" { Answer::Nothing } else { none };
             for replicas in 1..=40 {
                 let mut law = law(name, |text| text);
-                let looks = soon(law.as_ref());
-                let steps = [(Answer::Recommended(replicas), looks), (none, 30 * looks)];
+                let ticks = soon(law.as_ref());
+                let steps = [(Answer::Recommended(replicas), ticks), (none, 30 * ticks)];
                 assert_eq!(played(law.as_mut(), &steps, replicas), replicas, "{name} {none:?}");
             }
         }
@@ -99,8 +99,8 @@ fn without_an_answer_neither_changes_anything() {
 fn keda_wakes_and_puts_to_sleep_on_a_number_and_on_nothing_else() {
     let zero_and_back = |answer| {
         let mut law = law("keda.yaml", |text| text);
-        let looks = soon(law.as_ref());
-        [0, 3].map(|replicas| played(law.as_mut(), &[(answer, 10 * looks)], replicas))
+        let ticks = soon(law.as_ref());
+        [0, 3].map(|replicas| played(law.as_mut(), &[(answer, 10 * ticks)], replicas))
     };
     assert_eq!(zero_and_back(Answer::Recommended(0)), [0, 0]);
     assert_eq!(zero_and_back(Answer::Recommended(2)), [2, 2]);
@@ -120,13 +120,13 @@ fn with_the_defaults_a_lost_operator_takes_everything_and_small_steps_are_lost()
     };
     for none in Answer::NONE {
         let mut law = by_default("keda.yaml", "ignoreNullValues");
-        let looks = soon(law.as_ref());
-        assert_eq!(played(law.as_mut(), &[(none, 10 * looks)], 12), 0, "{none:?}");
+        let ticks = soon(law.as_ref());
+        assert_eq!(played(law.as_mut(), &[(none, 10 * ticks)], 12), 0, "{none:?}");
     }
     for name in ["hpa.yaml", "keda.yaml"] {
         let mut law = by_default(name, "tolerance");
-        let looks = soon(law.as_ref());
-        let steps = [(Answer::Recommended(20), looks), (Answer::Recommended(22), 10 * looks)];
+        let ticks = soon(law.as_ref());
+        let steps = [(Answer::Recommended(20), ticks), (Answer::Recommended(22), 10 * ticks)];
         assert_eq!(played(law.as_mut(), &steps, 20), 20, "{name}");
     }
 }

@@ -80,8 +80,8 @@ impl Reader<'_> {
         self.tokens.get(self.at)
     }
 
-    fn take(&mut self, wanted: &Token) -> bool {
-        let found = self.peek() == Some(wanted);
+    fn take(&mut self, expected: &Token) -> bool {
+        let found = self.peek() == Some(expected);
         self.at += usize::from(found);
         found
     }

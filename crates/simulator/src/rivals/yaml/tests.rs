@@ -117,10 +117,10 @@ fn a_scaled_object_becomes_a_policy() {
     assert_eq!(keda.behaviour.up.stabilisation, Seconds(30.0));
     assert_eq!(keda.fallback.map(|fallback| fallback.replicas), Some(4));
     let notes = found.notes.join("\n");
-    for said in
+    for text in
         ["restoreToOriginalReplicaCount", "authenticationRef", "serverAddress", "Europe/Berlin"]
     {
-        assert!(notes.contains(said), "{said} is missing in {notes}");
+        assert!(notes.contains(text), "{text} is missing in {notes}");
     }
 }
 

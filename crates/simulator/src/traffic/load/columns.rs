@@ -70,7 +70,7 @@ impl Columns {
     pub(super) fn named(file: &str, header: &[&str]) -> Result<Self, LoadError> {
         let names: Vec<String> = header.iter().map(|name| plain(name)).collect();
         let find = |known: &[&str]| {
-            known.iter().find_map(|wanted| names.iter().position(|name| name == wanted))
+            known.iter().find_map(|column| names.iter().position(|name| name == column))
         };
         let missing = |what: &str, known: &[&str]| {
             let what = format!("no column for the {what}; there are: {}", header.join(", "));

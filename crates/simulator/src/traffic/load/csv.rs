@@ -29,7 +29,7 @@ pub(super) fn read(file: &str, text: &str) -> Result<Loaded, LoadError> {
 }
 
 fn form(header: &[&str]) -> Form {
-    let has = |wanted: &str| header.iter().any(|name| name.eq_ignore_ascii_case(wanted));
+    let has = |column: &str| header.iter().any(|name| name.eq_ignore_ascii_case(column));
     match () {
         () if has("ContextTokens") && has("GeneratedTokens") => Form::Azure,
         () if has("Log Type") && has("Response tokens") => Form::BurstGpt,

@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// The modules of a crate; the first is its root.
 pub(super) struct Crate<'a> {
     modules: Vec<Module<'a>>,
-    sources: &'a BTreeMap<&'a str, String>,
+    sources: &'a BTreeMap<&'a str, &'a str>,
 }
 
 /// A module names something of another.
@@ -43,10 +43,10 @@ type Seen<'a> = BTreeSet<(usize, &'a str)>;
 
 impl<'a> Crate<'a> {
     /// Reads the crate that begins in the file `root`.
-    pub(super) fn read(sources: &'a BTreeMap<&'a str, String>, root: &'a str) -> Self {
+    pub(super) fn read(sources: &'a BTreeMap<&'a str, &'a str>, root: &'a str) -> Self {
         let mut code = Self { modules: Vec::new(), sources };
         let folder = root.rsplit_once('/').map_or("", |(folder, _)| folder);
-        code.add(Vec::new(), root, 0, &tokens(&sources[root]), folder);
+        code.add(Vec::new(), root, 0, &tokens(sources[root]), folder);
         code
     }
 

@@ -113,18 +113,18 @@ fn split(code: &str) -> Vec<Token<'_>> {
 }
 
 fn without_tests<'a>(all: &[Token<'a>]) -> Vec<Token<'a>> {
-    let (mut kept, mut at) = (Vec::new(), 0);
+    let (mut rest, mut at) = (Vec::new(), 0);
     while at < all.len() {
         match attribute(all, at) {
             Some(end) if is_test(&all[at..end]) => at = item(all, end),
             Some(end) => at = end,
             None => {
-                kept.push(all[at]);
+                rest.push(all[at]);
                 at += 1;
             }
         }
     }
-    kept
+    rest
 }
 
 /// The place after the attribute that begins here, if one does.

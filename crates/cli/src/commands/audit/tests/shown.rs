@@ -12,39 +12,39 @@ fn minute() -> Vec<String> {
     let spec = |keys: Value| json!({ "models": ["llama-*"], "keys": keys });
     let mut wider = spec(json!([ending, revoked]));
     wider["models"] = json!(["*"]);
-    let mut forbidden = asked(40, "patch", Value::Null).event();
+    let mut forbidden = call(40, "patch", Value::Null).event();
     forbidden["user"]["username"] = json!("system:admin");
     forbidden["impersonatedUser"] = json!({ "username": "mallory" });
     forbidden["responseStatus"]["code"] = json!(403);
-    let mut conflict = Asked {
+    let mut conflict = LoggedCall {
         code: 409,
         request: json!({ "metadata": { "resourceVersion": "7" }, "spec": { "keys": [] } }),
-        ..asked(41, "patch", Value::Null)
+        ..call(41, "patch", Value::Null)
     }
     .event();
     conflict["responseObject"] = json!({ "kind": "Status", "apiVersion": "v1", "code": 409 });
-    let mut dry = asked(50, "patch", tenant(5, wider.clone())).event();
+    let mut dry = call(50, "patch", tenant(5, wider.clone())).event();
     dry["requestURI"] = json!("/apis/flyball.dev/v1alpha1/namespaces/ml/tenants/search?dryRun=All");
-    let mut secret = asked(21, "create", Value::Null).event();
+    let mut secret = call(21, "create", Value::Null).event();
     secret["objectRef"] =
         json!({ "resource": "secrets", "namespace": "shop", "name": "search-key" });
     secret["requestURI"] = json!("/api/v1/namespaces/shop/secrets?fieldManager=flyball-cli");
-    let mut model = asked(55, "patch", Value::Null).event();
+    let mut model = call(55, "patch", Value::Null).event();
     model["objectRef"]["resource"] = json!("modelservices");
     model["objectRef"]["name"] = json!("chat");
     model["user"]["username"] = json!("system:serviceaccount:ci:deployer");
     let mut events = vec![
-        asked(0, "create", tenant(1, json!({ "models": ["llama-*"] }))).event(),
-        asked(10, "patch", tenant(2, spec(json!([key("app", 1)])))).event(),
-        asked(20, "patch", tenant(3, spec(json!([ending, key("app-2", 2)])))).event(),
+        call(0, "create", tenant(1, json!({ "models": ["llama-*"] }))).event(),
+        call(10, "patch", tenant(2, spec(json!([key("app", 1)])))).event(),
+        call(20, "patch", tenant(3, spec(json!([ending, key("app-2", 2)])))).event(),
         secret,
-        asked(30, "patch", tenant(4, spec(json!([ending, revoked])))).event(),
+        call(30, "patch", tenant(4, spec(json!([ending, revoked])))).event(),
         forbidden,
         conflict,
         dry,
-        asked(52, "update", tenant(5, wider)).event(),
+        call(52, "update", tenant(5, wider)).event(),
         model,
-        asked(59, "delete", json!({ "kind": "Status", "apiVersion": "v1" })).event(),
+        call(59, "delete", json!({ "kind": "Status", "apiVersion": "v1" })).event(),
     ];
     let gateway = |second: u32, act: &str, what: &str, outcome: &str| {
         let time = format!("2026-11-15T14:02:{second:02}.25Z");
@@ -66,7 +66,7 @@ fn minute() -> Vec<String> {
 
 #[test]
 fn a_minute_of_two_logs_is_one_stream() {
-    let list = list(&minute(), &Wanted::default());
+    let list = list(&minute(), &AuditFilter::default());
     conforms("audit", &answer_json(&list));
     insta::assert_snapshot!("full", answer_table(&list, Detail::Full));
     insta::assert_snapshot!("problems", answer_table(&list, Detail::Problems));
@@ -81,7 +81,7 @@ fn one_tenant_and_a_time_can_be_asked_for() {
     let count = |since: Option<&str>, tenant: Option<(&str, &str)>| {
         let since = since.map(|text| text.parse().unwrap());
         let tenant = tenant.map(|(space, name)| (space.to_owned(), name.to_owned()));
-        let list = list(&minute(), &Wanted { since, tenant });
+        let list = list(&minute(), &AuditFilter { since, tenant });
         answer_table(&list, Detail::Full).lines().last().unwrap().to_owned()
     };
     assert!(count(None, None).starts_with("15 acts, 3 refused "));
@@ -89,7 +89,7 @@ fn one_tenant_and_a_time_can_be_asked_for() {
     assert!(count(None, Some(("ml", "search"))).starts_with("12 acts, 3 refused "));
     assert!(count(None, Some(("ml", "other"))).starts_with("0 acts, 0 refused "));
     // What a key was before is known from lines that are not shown.
-    let late = Wanted { since: Some("2026-11-15T14:02:30Z".parse().unwrap()), tenant: None };
+    let late = AuditFilter { since: Some("2026-11-15T14:02:30Z".parse().unwrap()), tenant: None };
     let shown = answer_table(&list(&minute(), &late), Detail::Full);
     assert!(shown.contains("key revoked") && !shown.contains("key rotated"), "{shown}");
 }
@@ -99,7 +99,7 @@ fn one_tenant_and_a_time_can_be_asked_for() {
 fn the_guide_has_this_stream() {
     let guide = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/guides/audit.md");
     let guide = std::fs::read_to_string(guide).unwrap();
-    let shown = answer_table(&list(&minute(), &Wanted::default()), Detail::Full);
+    let shown = answer_table(&list(&minute(), &AuditFilter::default()), Detail::Full);
     for line in shown.lines() {
         assert!(guide.contains(line.trim_end()), "docs/guides/audit.md lacks:\n{shown}");
     }

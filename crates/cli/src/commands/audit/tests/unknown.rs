@@ -7,19 +7,19 @@ fn spec(keys: Value) -> Value {
 }
 
 fn patch(second: u32, request: Value, response: Value) -> Value {
-    Asked { request, ..asked(second, "patch", response) }.event()
+    LoggedCall { request, ..call(second, "patch", response) }.event()
 }
 
 #[test]
 fn with_metadata_alone_a_change_is_one_and_no_more() {
     let events = [
-        asked(1, "create", Value::Null).event(),
-        asked(2, "patch", Value::Null).event(),
-        asked(3, "delete", Value::Null).event(),
+        call(1, "create", Value::Null).event(),
+        call(2, "patch", Value::Null).event(),
+        call(3, "delete", Value::Null).event(),
     ];
     let none = String::new();
     let expected = [(none.clone(), Some(false)), (none.clone(), Some(false)), (none, Some(true))];
-    assert_eq!(told(&events), expected);
+    assert_eq!(outcomes(&events), expected);
 }
 
 #[test]
@@ -28,7 +28,7 @@ fn with_requests_alone_a_merge_patch_replaces_what_it_names() {
     let mut revoked = key("a", 1);
     revoked["disabled"] = json!(true);
     let events = [
-        Asked { request: whole, ..asked(1, "create", Value::Null) }.event(),
+        LoggedCall { request: whole, ..call(1, "create", Value::Null) }.event(),
         patch(2, json!({ "spec": { "keys": [revoked] } }), Value::Null),
         patch(3, json!({ "spec": { "weight": 3, "limits": { "concurrency": 2 } } }), Value::Null),
         patch(
@@ -50,7 +50,7 @@ fn with_requests_alone_a_merge_patch_replaces_what_it_names() {
         written("spec.models"),
         written("spec.models"),
     ];
-    assert_eq!(told(&events), expected);
+    assert_eq!(outcomes(&events), expected);
 }
 
 #[test]
@@ -63,21 +63,21 @@ fn a_log_that_begins_later_does_not_say_what_was_there_before() {
         ("spec.keys".to_owned(), Some(false)),
         ("key created a (0000000001)".to_owned(), Some(true)),
     ];
-    assert_eq!(told(&events), expected);
+    assert_eq!(outcomes(&events), expected);
 }
 
 #[test]
 fn a_change_that_no_line_tells_of_is_not_put_down_to_the_next_one() {
     let events = [
-        asked(1, "create", tenant(1, spec(json!([])))).event(),
+        call(1, "create", tenant(1, spec(json!([])))).event(),
         patch(2, json!({ "spec": { "models": ["m"] } }), tenant(4, spec(json!([key("a", 1)])))),
         // Nothing of the spec.
-        asked(3, "patch", tenant(4, spec(json!([key("a", 1)])))).event(),
+        call(3, "patch", tenant(4, spec(json!([key("a", 1)])))).event(),
         // Another object of the name.
         {
             let mut other = tenant(5, spec(json!([])));
             other["metadata"]["uid"] = json!("other");
-            asked(4, "patch", other).event()
+            call(4, "patch", other).event()
         },
     ];
     let acts = acts(&events);
@@ -88,27 +88,28 @@ fn a_change_that_no_line_tells_of_is_not_put_down_to_the_next_one() {
         (String::new(), Some(true)),
         (String::new(), Some(false)),
     ];
-    assert_eq!(told(&events), expected);
+    assert_eq!(outcomes(&events), expected);
 }
 
 #[test]
 fn what_was_refused_or_only_tried_changes_nothing() {
     let with = |number: u8| tenant(2, spec(json!([key("a", number)])));
-    let mut dry = asked(3, "patch", with(1)).event();
+    let mut dry = call(3, "patch", with(1)).event();
     dry["requestURI"] = json!("/x?dryRun=All");
-    let refused = Asked { code: 422, ..asked(2, "patch", with(9)) }.event();
-    let mut dry_deletion = asked(4, "delete", Value::Null).event();
+    let refused = LoggedCall { code: 422, ..call(2, "patch", with(9)) }.event();
+    let mut dry_deletion = call(4, "delete", Value::Null).event();
     dry_deletion["requestObject"] = json!({ "kind": "DeleteOptions", "dryRun": ["All"] });
     let events = [
-        asked(1, "create", tenant(1, spec(json!([])))).event(),
+        call(1, "create", tenant(1, spec(json!([])))).event(),
         refused,
         dry,
         dry_deletion,
-        asked(5, "patch", with(2)).event(),
+        call(5, "patch", with(2)).event(),
     ];
-    let said: Vec<(String, String)> =
+    let acted: Vec<(String, String)> =
         acts(&events).into_iter().map(|act| (act.act, act.outcome)).collect();
-    let said: Vec<_> = said.iter().map(|(act, outcome)| (act.as_str(), outcome.as_str())).collect();
+    let acted: Vec<_> =
+        acted.iter().map(|(act, outcome)| (act.as_str(), outcome.as_str())).collect();
     let expected = [
         ("created", "accepted"),
         ("changed", "refused 422"),
@@ -116,10 +117,10 @@ fn what_was_refused_or_only_tried_changes_nothing() {
         ("deleted", "dry run"),
         ("changed", "accepted"),
     ];
-    assert_eq!(said, expected);
-    let told = told(&events);
-    assert_eq!(told[2].0, "key created a (0000000001)");
-    assert_eq!(told[4].0, "key created a (0000000002)");
+    assert_eq!(acted, expected);
+    let outcomes = outcomes(&events);
+    assert_eq!(outcomes[2].0, "key created a (0000000001)");
+    assert_eq!(outcomes[4].0, "key created a (0000000002)");
 }
 
 #[test]
@@ -132,14 +133,17 @@ fn annotations_of_ours_are_named_and_those_of_others_are_not() {
     let other = "kubectl.kubernetes.io/last-applied-configuration";
     let frozen = json!({ "flyball.dev/frozen-until": "2026-11-16T00:00:00Z", other: CANARY });
     let events =
-        [asked(1, "create", with(Value::Null)).event(), asked(2, "patch", with(frozen)).event()];
-    assert_eq!(told(&events)[1], ("annotation flyball.dev/frozen-until".to_owned(), Some(true)));
+        [call(1, "create", with(Value::Null)).event(), call(2, "patch", with(frozen)).event()];
+    assert_eq!(
+        outcomes(&events)[1],
+        ("annotation flyball.dev/frozen-until".to_owned(), Some(true))
+    );
 }
 
 #[test]
 fn statuses_reads_and_other_groups_are_left_out_and_the_scale_is_not() {
     let of = |change: &dyn Fn(&mut Value)| {
-        let mut event = asked(1, "patch", Value::Null).event();
+        let mut event = call(1, "patch", Value::Null).event();
         change(&mut event);
         event
     };

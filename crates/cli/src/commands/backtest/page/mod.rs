@@ -56,6 +56,25 @@ pub(in crate::commands) fn figures(board: &Board<'_>) -> String {
 
 /// A page with this body, and the numbers behind the figures of a board.
 pub(in crate::commands) fn framed(title: &str, body: &str, board: &Board<'_>) -> String {
+    let mut out = opened(title, body);
+    let _ = write!(
+        out,
+        "<div id=\"tip\" role=\"status\"></div>\n</main>\n\
+         <script type=\"application/json\" id=\"data\">{}</script>\n<script>\n{SCRIPT}</script>\n\
+         </body>\n</html>\n",
+        timeline::data(board)
+    );
+    out
+}
+
+/// A page with this body and without a script.
+pub(in crate::commands) fn plain(title: &str, body: &str) -> String {
+    let mut out = opened(title, body);
+    out.push_str("</main>\n</body>\n</html>\n");
+    out
+}
+
+fn opened(title: &str, body: &str) -> String {
     let mut out = String::new();
     // The policy holds the page to its promise: nothing is loaded, and only what stands here runs.
     let _ = write!(
@@ -69,13 +88,6 @@ pub(in crate::commands) fn framed(title: &str, body: &str, board: &Board<'_>) ->
          {body}",
         escape(title),
         html::STYLE,
-    );
-    let _ = write!(
-        out,
-        "<div id=\"tip\" role=\"status\"></div>\n</main>\n\
-         <script type=\"application/json\" id=\"data\">{}</script>\n<script>\n{SCRIPT}</script>\n\
-         </body>\n</html>\n",
-        timeline::data(board)
     );
     out
 }

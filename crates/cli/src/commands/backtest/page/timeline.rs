@@ -261,13 +261,13 @@ impl<'a> Figure<'a> {
         let timeline = &came.timeline;
         let waiting = words::many(most(timeline.waiting.clone()));
         let missed = words::percent(most(shares(timeline)));
-        for (number, said) in
+        for (number, label) in
             [(0.0, format!("waiting, most {waiting}")), (1.0, format!("missed, most {missed}"))]
         {
             let y = CAPACITY + MARKS + number * (STRIP + BETWEEN) + STRIP - 4.0;
             let _ = writeln!(
                 out,
-                "<text class=\"tick soft\" x=\"{}\" y=\"{y}\">{said}</text>",
+                "<text class=\"tick soft\" x=\"{}\" y=\"{y}\">{label}</text>",
                 LEFT - 6.0
             );
         }
@@ -332,8 +332,8 @@ fn shortened(words: &str, letters: usize) -> String {
     if words.chars().count() <= letters {
         return words.to_owned();
     }
-    let kept: String = words.chars().take(letters - 1).collect();
-    format!("{}…", kept.trim_end())
+    let beginning: String = words.chars().take(letters - 1).collect();
+    format!("{}…", beginning.trim_end())
 }
 
 /// What the script shows at the pointer, once each.

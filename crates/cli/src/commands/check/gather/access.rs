@@ -24,7 +24,7 @@ pub(super) async fn ask(
     all: &Questions<'_>,
 ) -> BTreeMap<Code, Vec<Found<bool>>> {
     let api: Api<SelfSubjectAccessReview> = Api::all(client.clone());
-    let asked: Vec<(Code, Question)> = CHECKS
+    let selected: Vec<(Code, Question)> = CHECKS
         .iter()
         .filter(|check| all.selection.runs(check.code))
         .flat_map(|check| questions(check.code).into_iter().map(|question| (check.code, question)))
@@ -32,7 +32,7 @@ pub(super) async fn ask(
     // The limit counts for all of them together: behind a silent server the last one would
     // otherwise wait for the limits of all before it.
     let deadline = tokio::time::Instant::now() + all.limit;
-    let answers: Vec<(Code, Found<bool>)> = futures::stream::iter(asked)
+    let answers: Vec<(Code, Found<bool>)> = futures::stream::iter(selected)
         .map(|(code, question)| {
             let (api, namespace) = (&api, all.namespace);
             async move {
@@ -46,7 +46,7 @@ pub(super) async fn ask(
                     Found::Known(Some(status)) => verdict(status),
                     Found::Known(None) => Found::Failed("the review came back empty".to_owned()),
                     Found::TimedOut(_) => Found::TimedOut(all.limit),
-                    other => other.missed().unwrap_or(Found::NotAsked),
+                    other => other.missed().unwrap_or(Found::Skipped),
                 };
                 (code, found)
             }

@@ -63,8 +63,8 @@ fn runs_capacity(selection: &Selection) -> bool {
         .any(|code| selection.runs(code))
 }
 
-async fn when<T>(wanted: bool, question: impl Future<Output = Found<T>>) -> Found<T> {
-    if wanted { question.await } else { Found::NotAsked }
+async fn when<T>(is_selected: bool, question: impl Future<Output = Found<T>>) -> Found<T> {
+    if is_selected { question.await } else { Found::Skipped }
 }
 
 /// Several requests that together answer one question.
@@ -91,7 +91,7 @@ fn missed<T>(error: &kube::Error) -> Found<T> {
             401 => Found::Failed("credentials are not accepted (HTTP 401)".to_owned()),
             403 => Found::Denied(refusal(&status.message)),
             404 => Found::Absent,
-            _ => Found::Failed(said(status.code, &status.message)),
+            _ => Found::Failed(problem_text(status.code, &status.message)),
         },
         other => Found::Failed(innermost(other)),
     }
@@ -103,7 +103,7 @@ fn refusal(message: &str) -> String {
 }
 
 /// `503, no endpoints available`: a code always, words if there are any, on one line.
-fn said(code: u16, message: &str) -> String {
+fn problem_text(code: u16, message: &str) -> String {
     match message.lines().next().map(str::trim).unwrap_or_default() {
         "" => format!("HTTP {code}"),
         words => format!("HTTP {code}, {}", words.trim_matches('"')),
@@ -135,7 +135,7 @@ async fn pages<T: DeserializeOwned>(
         };
         let page: ListPage<T> = match within(limit, client.request(request)).await {
             Found::Known(page) => page,
-            other => return other.missed().unwrap_or(Found::NotAsked),
+            other => return other.missed().unwrap_or(Found::Skipped),
         };
         take(page.items);
         match page.metadata.next {

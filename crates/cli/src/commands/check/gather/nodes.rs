@@ -102,7 +102,7 @@ pub(super) async fn list(client: &Client, limit: Duration) -> Found<Fleet> {
     match read.await {
         Found::Known(()) => Found::Known(fleet),
         // Half a fleet is not a fleet.
-        other => other.missed().unwrap_or(Found::NotAsked),
+        other => other.missed().unwrap_or(Found::Skipped),
     }
 }
 

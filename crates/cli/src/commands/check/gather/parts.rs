@@ -48,14 +48,14 @@ async fn groups(client: &Client, limit: Duration) -> Found<Groups> {
                 .map(|group| (group.name, group.versions.into_iter().map(|v| v.version).collect()))
                 .collect(),
         ),
-        other => other.missed().unwrap_or(Found::NotAsked),
+        other => other.missed().unwrap_or(Found::Skipped),
     }
 }
 
 fn served(groups: &Found<Groups>, name: &str) -> Found<Vec<String>> {
     match groups {
         Found::Known(groups) => groups.get(name).cloned().map_or(Found::Absent, Found::Known),
-        other => other.missed().unwrap_or(Found::NotAsked),
+        other => other.missed().unwrap_or(Found::Skipped),
     }
 }
 
@@ -80,7 +80,7 @@ async fn controller(client: &Client, limit: Duration, part: &str) -> Found<Contr
                 first = first.or(found.into_iter().next());
             }
             Found::Denied(words) => return well_known(client, limit, part, words).await,
-            other => return other.missed().unwrap_or(Found::NotAsked),
+            other => return other.missed().unwrap_or(Found::Skipped),
         }
     }
     first.map_or(Found::Absent, Found::Known)
@@ -109,12 +109,12 @@ fn is_controller(deployment: &Deployment) -> bool {
 fn read_controller(deployment: &Deployment) -> Controller {
     let namespace = deployment.namespace().unwrap_or_default();
     let conditions = deployment.status.iter().flat_map(|status| status.conditions.iter().flatten());
-    let said = conditions
+    let is_available = conditions
         .filter(|condition| condition.type_ == "Available")
         .any(|condition| condition.status == "True");
     // A Deployment scaled to nothing calls itself available: all zero replicas are.
     let replicas = deployment.status.as_ref().and_then(|status| status.available_replicas);
-    let available = said && replicas.is_some_and(|count| count > 0);
+    let available = is_available && replicas.is_some_and(|count| count > 0);
     Controller {
         place: format!("{namespace}/{}", deployment.name_any()),
         version: version(deployment),
@@ -150,7 +150,7 @@ async fn metrics_answer(client: &Client, limit: Duration) -> Found<Result<(), St
                 || super::no_one_there(status.code, &status.message)
                 || (status.code == 503 && status.message == UNAVAILABLE) =>
         {
-            Found::Known(Err(super::said(status.code, &status.message)))
+            Found::Known(Err(super::problem_text(status.code, &status.message)))
         }
         Ok(Err(error)) => super::missed(&error),
         Err(_) => Found::TimedOut(limit),

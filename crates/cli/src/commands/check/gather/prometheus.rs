@@ -12,7 +12,7 @@ use kube::{Client, ResourceExt};
 use serde::Deserialize;
 use tokio::time::Instant;
 
-use super::{Questions, said, within};
+use super::{Questions, problem_text, within};
 use crate::cluster;
 use crate::commands::check::facts::{Found, Prometheus, Reply};
 
@@ -31,7 +31,7 @@ const NOT_PROMETHEUS: &[&str] = &[
 ];
 
 /// Several may be there (one per shard, headless and not). More than this are not asked.
-const ASKED_AT_MOST: usize = 3;
+const MAX_QUERIED: usize = 3;
 
 pub(super) async fn find(client: &Client, all: &Questions<'_>) -> Found<Prometheus> {
     let deadline = Instant::now() + all.limit;
@@ -48,15 +48,15 @@ pub(super) async fn find(client: &Client, all: &Questions<'_>) -> Found<Promethe
     }
     let services = match super::capped(all.limit, services(client, all.limit)).await {
         Found::Known(services) => services,
-        other => return other.missed().unwrap_or(Found::NotAsked),
+        other => return other.missed().unwrap_or(Found::Skipped),
     };
     // All at once: a silent one does not use up the time of the others.
-    let asked = services.iter().take(ASKED_AT_MOST).map(|service| async {
+    let queries = services.iter().take(MAX_QUERIED).map(|service| async {
         let place = format!("{}/{}", service.namespace().unwrap_or_default(), service.name_any());
         let reply = in_time(ask(client, &proxy(service)), left(), all.limit).await;
         Prometheus { place, reply }
     });
-    let found = futures::future::join_all(asked).await;
+    let found = futures::future::join_all(queries).await;
     found
         .into_iter()
         .min_by_key(|candidate| rank(&candidate.reply))
@@ -85,14 +85,14 @@ async fn services(client: &Client, limit: Duration) -> Found<Vec<Service>> {
             return Found::Known(list.items);
         }
         Found::Known(_) => {}
-        other => return other.missed().unwrap_or(Found::NotAsked),
+        other => return other.missed().unwrap_or(Found::Skipped),
     }
     let mut named = Vec::new();
     let mut page = ListParams::default().limit(super::PAGE);
     loop {
         let list = match within(limit, api.list_metadata(&page)).await {
             Found::Known(list) => list,
-            other => return other.missed().unwrap_or(Found::NotAsked),
+            other => return other.missed().unwrap_or(Found::Skipped),
         };
         named.extend(list.items.iter().filter(|item| is_prometheus(&item.name_any())).cloned());
         match list.metadata.continue_ {
@@ -110,13 +110,13 @@ async fn whole(
     named: &[PartialObjectMeta<Service>],
 ) -> Found<Vec<Service>> {
     let mut services = Vec::new();
-    for item in named.iter().take(ASKED_AT_MOST) {
+    for item in named.iter().take(MAX_QUERIED) {
         let api: Api<Service> =
             Api::namespaced(client.clone(), &item.namespace().unwrap_or_default());
         match within(limit, api.get(&item.name_any())).await {
             Found::Known(service) => services.push(service),
             Found::Absent => {}
-            other => return other.missed().unwrap_or(Found::NotAsked),
+            other => return other.missed().unwrap_or(Found::Skipped),
         }
     }
     Found::Known(services)
@@ -150,8 +150,9 @@ fn port(service: &Service) -> Option<&ServicePort> {
 }
 
 fn is_encrypted(port: &ServicePort) -> bool {
-    let says = |text: &Option<String>| text.as_deref().is_some_and(|text| text.contains("https"));
-    says(&port.name) || says(&port.app_protocol)
+    let mentions =
+        |text: &Option<String>| text.as_deref().is_some_and(|text| text.contains("https"));
+    mentions(&port.name) || mentions(&port.app_protocol)
 }
 
 /// One question is enough: Prometheus answers its API only when it is ready to serve queries, and
@@ -195,8 +196,10 @@ fn read(code: u16, body: &[u8]) -> Found<Reply> {
         300..=399 => Found::Failed(format!("it sends us elsewhere (HTTP {code})")),
         401 => Found::Failed("it requires credentials (HTTP 401)".to_owned()),
         403 => Found::Denied(super::refusal(&words)),
-        _ if super::no_one_there(code, &words) => Found::Known(Reply::NoOne(said(code, &words))),
-        _ => Found::Failed(said(code, &words)),
+        _ if super::no_one_there(code, &words) => {
+            Found::Known(Reply::NoOne(problem_text(code, &words)))
+        }
+        _ => Found::Failed(problem_text(code, &words)),
     }
 }
 
@@ -292,7 +295,7 @@ mod tests {
         let two = serde_json::json!([{"name": "grpc", "port": 1}, {"name": "web", "port": 80}]);
         assert_eq!(way(two), "http:p:80");
         assert_eq!(way(serde_json::json!([{"name": "https", "port": 443}])), "https:p:443");
-        let told = serde_json::json!([{"name": "web", "port": 443, "appProtocol": "https"}]);
-        assert_eq!(way(told), "https:p:443");
+        let declared = serde_json::json!([{"name": "web", "port": 443, "appProtocol": "https"}]);
+        assert_eq!(way(declared), "https:p:443");
     }
 }

@@ -13,7 +13,7 @@ pub(super) async fn reach(client: &Client, limit: Duration) -> Found<Server> {
     // The first request opens the connection; the second measures the server alone.
     let first = within(limit, client.apiserver_version()).await;
     if first.known().is_none() {
-        return first.missed().unwrap_or(Found::NotAsked);
+        return first.missed().unwrap_or(Found::Skipped);
     }
     let start = Instant::now();
     match within(limit, client.apiserver_version()).await {
@@ -22,7 +22,7 @@ pub(super) async fn reach(client: &Client, limit: Duration) -> Found<Server> {
             release: release(&info.major, &info.minor, &info.git_version),
             version: info.git_version,
         }),
-        other => other.missed().unwrap_or(Found::NotAsked),
+        other => other.missed().unwrap_or(Found::Skipped),
     }
 }
 

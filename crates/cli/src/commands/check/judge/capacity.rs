@@ -17,7 +17,7 @@ pub(super) fn judge(code: Code, found: &Found<Fleet>) -> Outcome {
     let fleet = match found {
         Found::Known(fleet) => fleet,
         missed if code == Code::Accelerators => return unknown(code, missed, "list nodes"),
-        Found::NotAsked => return unknown(code, found, ""),
+        Found::Skipped => return unknown(code, found, ""),
         // One reason for four checks is told once.
         _ => return follows(code, Code::Accelerators, "the nodes could not be read"),
     };

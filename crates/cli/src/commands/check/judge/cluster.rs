@@ -46,7 +46,7 @@ pub(super) fn judge(code: Code, facts: &Facts) -> Outcome {
             }
         }
         (_, Found::Absent | Found::Failed(_) | Found::TimedOut(_)) => {
-            unknown::<()>(code, &Found::NotAsked, "")
+            unknown::<()>(code, &Found::Skipped, "")
         }
         (_, missed) => unknown(code, missed, "read /version"),
     }

@@ -66,20 +66,20 @@ fn outcome(code: Code, facts: &Facts) -> Outcome {
     }
 }
 
-/// What to say when there is no fact to judge. `asked` completes "may not ...".
-fn unknown<T>(code: Code, found: &Found<T>, asked: &str) -> Outcome {
+/// What to say when there is no fact to judge. `question` completes "may not ...".
+fn unknown<T>(code: Code, found: &Found<T>, question: &str) -> Outcome {
     let unknown = |detail: String| Outcome::new(code, Status::Unknown, detail);
     match found {
-        Found::Denied(words) => unknown(format!("may not {asked}: {words}"))
+        Found::Denied(words) => unknown(format!("may not {question}: {words}"))
             .hint("kubectl auth can-i --list shows what this identity may do"),
         Found::TimedOut(limit) => {
             let category = code.check().category.name();
             unknown(format!("timed out after {}", duration(*limit)))
                 .hint(format!("flyball check --only {category} --timeout {}s", longer(*limit)))
         }
-        Found::Failed(words) => unknown(format!("cannot {asked}: {words}")),
-        Found::NotAsked => follows(code, Code::ApiServer, "the api server was not reached"),
-        Found::Absent | Found::Known(_) => unknown(format!("cannot {asked}: no usable answer")),
+        Found::Failed(words) => unknown(format!("cannot {question}: {words}")),
+        Found::Skipped => follows(code, Code::ApiServer, "the api server was not reached"),
+        Found::Absent | Found::Known(_) => unknown(format!("cannot {question}: no usable answer")),
     }
 }
 

@@ -83,7 +83,7 @@ pub(in crate::commands::check) fn questions(code: Code) -> Vec<Question> {
 pub(super) fn judge(code: Code, facts: &Facts) -> Outcome {
     let questions = questions(code);
     let Some(answers) = facts.access.get(&code) else {
-        return unknown::<()>(code, &Found::NotAsked, "");
+        return unknown::<()>(code, &Found::Skipped, "");
     };
     let refused: Vec<&Question> = questions
         .iter()

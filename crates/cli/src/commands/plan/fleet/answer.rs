@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::super::range::{short, tidy};
-use super::{Asked, Stock};
+use super::{PlannedModel, Stock};
 use crate::output::document::{Block, Column, Document, Row, Table, Tone};
 use crate::output::{Answer, Detail, Exit, plural};
 
@@ -63,8 +63,8 @@ struct ImpossibleView {
 impl FleetAnswer {
     pub(super) fn new(
         stock: &[Stock<'_>],
-        asked: &[Asked],
-        wanted: &[FleetDemand],
+        planned: &[PlannedModel],
+        demands: &[FleetDemand],
         [all, scaled, most]: [Option<Placement>; 3],
     ) -> FleetAnswer {
         let fits = all.is_some();
@@ -72,7 +72,7 @@ impl FleetAnswer {
         let left = shown.as_ref().or(most.as_ref()).map(|placement| placement.left.clone());
         let left = left.unwrap_or_else(|| stock.iter().map(|one| one.gpus).collect());
         let views = |placement: &Option<Placement>| {
-            placement.as_ref().map_or_else(Vec::new, |found| placed(stock, asked, wanted, found))
+            placement.as_ref().map_or_else(Vec::new, |found| placed(stock, planned, demands, found))
         };
         FleetAnswer {
             have: stock
@@ -88,7 +88,7 @@ impl FleetAnswer {
             share: shown.as_ref().map(|placement| tidy(placement.share)),
             models: views(&shown),
             whole: views(&most),
-            impossible: asked.iter().filter_map(impossible).collect(),
+            impossible: planned.iter().filter_map(impossible).collect(),
         }
     }
 
@@ -193,23 +193,23 @@ fn table(title: &str, models: &[PlacedView]) -> Table {
 
 fn placed(
     stock: &[Stock<'_>],
-    asked: &[Asked],
-    wanted: &[FleetDemand],
+    planned: &[PlannedModel],
+    demands: &[FleetDemand],
     found: &Placement,
 ) -> Vec<PlacedView> {
     let one = |(index, way): (usize, &Option<Way>)| {
-        let (way, asked) = ((*way)?, &asked[index]);
-        let choice = &asked.plan.ranked[way.choice];
-        let rate = wanted[index].rate * found.share;
+        let (way, planned) = ((*way)?, &planned[index]);
+        let choice = &planned.plan.ranked[way.choice];
+        let rate = demands[index].rate * found.share;
         let replicas = way.replicas(rate);
         let more = found.left[way.kind] / way.gpus_per_replica;
         Some(PlacedView {
-            model: asked.name.clone(),
+            model: planned.name.clone(),
             accelerator: stock[way.kind].accelerator.id.to_string(),
             layout: choice.layout.to_string(),
             replicas,
             gpus: replicas * way.gpus_per_replica,
-            asked_rate: tidy(asked.rate),
+            asked_rate: tidy(planned.rate),
             rate: tidy(rate),
             could_reach: tidy(f64::from(replicas + more) * way.per_replica),
             bound_by: choice.bound.word(),
@@ -218,11 +218,11 @@ fn placed(
     found.placed.iter().enumerate().filter_map(one).collect()
 }
 
-fn impossible(asked: &Asked) -> Option<ImpossibleView> {
-    if !asked.plan.ranked.is_empty() {
+fn impossible(planned: &PlannedModel) -> Option<ImpossibleView> {
+    if !planned.plan.ranked.is_empty() {
         return None;
     }
-    let closest = asked.plan.rejected.first();
+    let closest = planned.plan.rejected.first();
     let because = closest.map_or_else(|| "no layout".to_owned(), |one| one.reason.to_string());
-    Some(ImpossibleView { model: asked.name.clone(), because })
+    Some(ImpossibleView { model: planned.name.clone(), because })
 }

@@ -66,7 +66,7 @@ struct Stock<'a> {
 }
 
 /// One model, what it asks for, and every way to serve it.
-struct Asked {
+struct PlannedModel {
     name: String,
     rate: f64,
     plan: ServePlan,
@@ -84,23 +84,23 @@ pub(super) fn outcome(args: &FleetArgs) -> Result<FleetAnswer, Failure> {
         .map(|one| OfferedPart { accelerator: one.accelerator, offers: Vec::new() })
         .collect();
     let knowledge = Knowledge::builtin();
-    let mut asked = Vec::new();
+    let mut planned = Vec::new();
     for (index, name) in args.model.iter().enumerate() {
-        asked.push(ask(args, index, name, &parts, &stock, &knowledge)?);
+        planned.push(ask(args, index, name, &parts, &stock, &knowledge)?);
     }
-    let wanted: Vec<FleetDemand> = asked.iter().map(|one| wanted(args, one)).collect();
+    let demands: Vec<FleetDemand> = planned.iter().map(|one| demand(args, one)).collect();
     let have: Vec<u32> = stock.iter().map(|one| one.gpus).collect();
-    let whole = fleet::all(&wanted, &have);
-    let scaled = whole.is_none().then(|| fleet::scaled(&wanted, &have)).flatten();
-    let some = whole.is_none().then(|| fleet::most(&wanted, &have));
-    Ok(FleetAnswer::new(&stock, &asked, &wanted, [whole, scaled, some]))
+    let whole = fleet::all(&demands, &have);
+    let scaled = whole.is_none().then(|| fleet::scaled(&demands, &have)).flatten();
+    let some = whole.is_none().then(|| fleet::most(&demands, &have));
+    Ok(FleetAnswer::new(&stock, &planned, &demands, [whole, scaled, some]))
 }
 
-fn wanted(args: &FleetArgs, asked: &Asked) -> FleetDemand {
-    let ways = asked.plan.ranked.iter().enumerate();
+fn demand(args: &FleetArgs, planned: &PlannedModel) -> FleetDemand {
+    let ways = planned.plan.ranked.iter().enumerate();
     let way =
         |(index, choice)| Way::of(index, choice, args.service.max_load, args.service.min_replicas);
-    FleetDemand { rate: asked.rate, ways: ways.map(way).collect() }
+    FleetDemand { rate: planned.rate, ways: ways.map(way).collect() }
 }
 
 fn ask(
@@ -110,7 +110,7 @@ fn ask(
     parts: &[OfferedPart<'_>],
     stock: &[Stock<'_>],
     knowledge: &Knowledge,
-) -> Result<Asked, Failure> {
+) -> Result<PlannedModel, Failure> {
     let model = Model::load(name, &args.formats)?;
     let count = args.model.len();
     let [rate, input, output] = [
@@ -133,7 +133,7 @@ fn ask(
         most_gpus: stock.iter().map(|one| one.gpus).max().unwrap_or(0).min(64),
         sequences: 256,
     };
-    Ok(Asked { name: name.to_owned(), rate, plan: serve(&question, knowledge) })
+    Ok(PlannedModel { name: name.to_owned(), rate, plan: serve(&question, knowledge) })
 }
 
 /// The value of one model: its own, or the one that all share.

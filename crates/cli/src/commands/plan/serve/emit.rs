@@ -58,10 +58,10 @@ pub(super) fn command(
 fn planned<'a>(model: &'a Model, choice: &ServeChoice, load: &LoadView) -> PlannedReplica<'a> {
     let layout = &choice.layout;
     // Room for requests four times as long as the mean; a shorter limit saves nothing.
-    let wanted = (load.shape.input + load.shape.output) * 4.0;
+    let tokens_needed = (load.shape.input + load.shape.output) * 4.0;
     let longest = match model.architecture.max_context {
-        0 => wanted,
-        most => wanted.min(f64::from(most)),
+        0 => tokens_needed,
+        most => tokens_needed.min(f64::from(most)),
     };
     // Half as many again as planned, so that a burst is not held back; never more than fit.
     let sequences = (choice.at.running / choice.at.slots).min(choice.at.running * 1.5 + 8.0).ceil();

@@ -198,11 +198,12 @@ impl ServeArgs {
 
 /// Requests longer than the model goes cannot be served by any part.
 fn within_context(model: &Model, load: &LoadView) -> Result<(), Failure> {
-    let (most, asked) = (model.architecture.max_context, load.shape.input + load.shape.output);
-    if most == 0 || asked <= f64::from(most) {
+    let (most, requested) = (model.architecture.max_context, load.shape.input + load.shape.output);
+    if most == 0 || requested <= f64::from(most) {
         return Ok(());
     }
-    let what = format!("requests of {asked:.0} tokens exceed the context length of {}", model.name);
+    let what =
+        format!("requests of {requested:.0} tokens exceed the context length of {}", model.name);
     Err(Failure::new(Exit::No, what)
         .because(format!("its config.json allows {most} tokens at most"))
         .hint("shorten --input or --output"))

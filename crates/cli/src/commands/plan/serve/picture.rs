@@ -18,11 +18,11 @@ pub(super) fn picture(answer: &ServeAnswer) -> Chart {
     let best = frontier(&all);
     // Nobody pays five times as much; farther points would only squeeze the others.
     let dearest = answer.points.first().map_or(f64::INFINITY, |first| first.usd_per_hour * 5.0);
-    let kept = |(place, point): (usize, Point)| {
-        let wanted = place < SHOWN || best.contains(&place);
-        (wanted && point.x <= dearest).then_some(point)
+    let shown = |(place, point): (usize, Point)| {
+        let is_shown = place < SHOWN || best.contains(&place);
+        (is_shown && point.x <= dearest).then_some(point)
     };
-    let points = all.into_iter().enumerate().filter_map(kept).collect();
+    let points = all.into_iter().enumerate().filter_map(shown).collect();
     let limits = target
         .map(|value| Limit { axis: Which::Y, value, label: format!("{label} target") })
         .into_iter()

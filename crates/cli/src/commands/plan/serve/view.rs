@@ -235,8 +235,8 @@ impl ServeAnswer {
         if !larger.is_empty() {
             return format!("More of the same with {}.", larger.join("; "));
         }
-        let asked: Vec<&str> = self.changes.iter().map(|change| change.what).collect();
-        format!("The same with {}.", asked.join(", "))
+        let changes: Vec<&str> = self.changes.iter().map(|change| change.what).collect();
+        format!("The same with {}.", changes.join(", "))
     }
 
     /// Adds where the time of the first choice goes.
@@ -276,12 +276,12 @@ impl ServeAnswer {
 
 /// `ITL 150 ms instead of 100 ms: 4 GPUs instead of 12.`
 fn cliff_words(cliff: &CliffView, first: &ChoiceView) -> String {
-    let (target, asked, then) = (cliff.target, short(cliff.asked_ms), short(cliff.then_ms));
+    let (target, from, then) = (cliff.target, short(cliff.asked_ms), short(cliff.then_ms));
     let gpus = cliff.gpus.map_or_else(
         || format!("{} cannot do it", first.accelerator),
         |gpus| format!("{} instead of {}", plural(gpus as usize, "GPU"), first.gpus),
     );
-    format!("Sensitive: with {target} {then} ms instead of {asked} ms, {gpus}.")
+    format!("Sensitive: with {target} {then} ms instead of {from} ms, {gpus}.")
 }
 
 fn cells(index: usize, choice: &ChoiceView, slow: bool) -> [String; 10] {

@@ -1,6 +1,6 @@
 //! The framework's settings for the chosen plan.
 
-use flyball_perf::search::train::{TrainPlan, TrainQuestion};
+use flyball_perf::search::train::{TrainChoice, TrainPlan, TrainQuestion};
 use flyball_perf::training::{Framework, Recompute, Sharding, TrainingLayout};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -21,12 +21,12 @@ pub(crate) struct TrainingCommand {
     lines: Vec<String>,
 }
 
-/// How to start the first choice of the plan.
-pub(super) fn command(
-    question: &TrainQuestion<'_>,
-    plan: &TrainPlan,
-    precision: &str,
-) -> Result<TrainingCommand, Failure> {
+/// The first choice of the plan.
+pub(super) fn chosen<'a>(
+    question: &'a TrainQuestion<'a>,
+    plan: &'a TrainPlan,
+    precision: &'a str,
+) -> Result<(Plan<'a>, &'a TrainChoice), Failure> {
     let Some(first) = plan.ranked.first() else {
         return Err(Failure::new(Exit::No, "no layout of this run is possible")
             .hint("remove --emit to see why each was rejected"));
@@ -41,34 +41,56 @@ pub(super) fn command(
         host,
         save_every: (first.save_interval / first.step_seconds.point).round().max(1.0) as u64,
     };
+    Ok((plan, first))
+}
+
+/// How to start the first choice of the plan.
+pub(super) fn command(
+    question: &TrainQuestion<'_>,
+    plan: &TrainPlan,
+    precision: &str,
+) -> Result<TrainingCommand, Failure> {
+    let (plan, _) = chosen(question, plan, precision)?;
     let lines = match question.framework {
-        Framework::Megatron => plan.megatron(),
+        Framework::Megatron => continued(plan.megatron()),
         _ => plan.fsdp(),
     };
     Ok(TrainingCommand {
         framework: question.framework.name(),
         hosts: plan.hosts,
-        gpus_per_host: host,
+        gpus_per_host: plan.host,
         save_interval_steps: plan.save_every,
         lines,
     })
 }
 
 /// What the settings are written from.
-struct Plan<'a> {
-    question: &'a TrainQuestion<'a>,
+pub(super) struct Plan<'a> {
+    pub(super) question: &'a TrainQuestion<'a>,
     layout: &'a TrainingLayout,
     /// Sequences of one step.
     batch: f64,
     precision: &'a str,
-    hosts: u32,
+    pub(super) hosts: u32,
     /// Accelerators of one host.
-    host: u32,
+    pub(super) host: u32,
     /// Steps between two checkpoints.
     save_every: u64,
 }
 
 impl Plan<'_> {
+    /// The words of the launch in a pod, whose environment says to torchrun how many there are and where they meet.
+    pub(super) fn words(&self) -> Vec<String> {
+        let of_framework = match self.question.framework {
+            Framework::Megatron => self.megatron().split_off(1),
+            _ => vec!["-m torchtitan.train --job.config_file plan.toml".to_owned()],
+        };
+        let words = of_framework.iter().flat_map(|line| line.split_whitespace());
+        // Quotes are for a shell.
+        let bare = words.map(|word| word.trim_matches('"').to_owned());
+        std::iter::once("torchrun".to_owned()).chain(bare).collect()
+    }
+
     /// Starts one process per accelerator. More than one host must find each other: every host runs
     /// the same line, with the name of one of them in `MASTER`.
     fn torchrun(&self) -> String {
@@ -126,7 +148,7 @@ impl Plan<'_> {
             ),
         }
         words.push(format!("--save-interval {}", self.save_every));
-        continued(words)
+        words
     }
 
     /// How Megatron is told to cut the layers, where halves of halves do not say it.

@@ -3,6 +3,7 @@
 pub(super) mod answer;
 mod changes;
 pub(super) mod emit;
+pub(super) mod manifest;
 mod picture;
 mod rejected;
 mod view;
@@ -11,7 +12,7 @@ mod warnings;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use clap::builder::{BoolishValueParser, PossibleValuesParser, TypedValueParser};
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{ArgGroup, Args};
 use flyball_perf::evidence::Intervals;
 use flyball_perf::precision::Math;
@@ -26,6 +27,7 @@ use crate::output::document::html;
 use crate::output::{Answer, Detail, Exit, Failure, Printer};
 use answer::TrainAnswer;
 use emit::TrainingCommand;
+use manifest::{ManifestArgs, TrainingRunManifest};
 
 /// Plan a training run: GPUs, layout, time and price for a number of tokens
 ///
@@ -36,7 +38,7 @@ use emit::TrainingCommand;
 // The usage that clap makes is wider than 100 columns.
 #[command(override_usage = "flyball plan train [OPTIONS] --model <MODEL> --tokens <TOKENS>\
                             \n                          \
-                            <--gpus <N>|--deadline <TIME>|--budget <USD>>")]
+                            <--gpus <N>|--deadline <TIME>|--budget <USD>> [-- <COMMAND>...]")]
 #[command(group = ArgGroup::new("size").required(true).args(["gpus", "deadline", "budget"]))]
 pub(crate) struct TrainArgs {
     /// Folder of a checkpoint, its config.json, or a name from flyball explain FLY-603
@@ -92,7 +94,7 @@ pub(crate) struct TrainArgs {
     /// Most accelerators to consider with a deadline or a budget
     #[arg(long, value_name = "N", env = "FLYBALL_PLAN_MAX_GPUS", hide_env_values = true)]
     #[arg(default_value = "4096", value_parser = quantities::whole, allow_hyphen_values = true)]
-    #[arg(alias = "most-gpus")]
+    #[arg(alias = "most-gpus", hide_short_help = true)]
     max_gpus: u32,
 
     /// Rows of the table
@@ -100,10 +102,10 @@ pub(crate) struct TrainArgs {
     #[arg(default_value = "6", value_parser = quantities::whole, allow_hyphen_values = true)]
     top: u32,
 
-    /// Print the framework's settings for the chosen plan instead
-    #[arg(long, env = "FLYBALL_PLAN_EMIT", hide_env_values = true)]
-    #[arg(value_parser = BoolishValueParser::new())]
-    emit: bool,
+    /// Print this for the chosen plan instead; the framework's settings if no FORM is given
+    #[arg(long, value_name = "FORM", env = "FLYBALL_PLAN_EMIT", hide_env_values = true)]
+    #[arg(num_args = 0..=1, default_missing_value = "command")]
+    emit: Option<Emit>,
 
     /// Also write the answer with its picture as one page of HTML
     #[arg(long, value_name = "FILE", env = "FLYBALL_PLAN_HTML", hide_env_values = true)]
@@ -114,6 +116,23 @@ pub(crate) struct TrainArgs {
 
     #[command(flatten)]
     parts: PartsArgs,
+
+    #[command(flatten)]
+    manifest: ManifestArgs,
+}
+
+/// What is printed in place of the plan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Emit {
+    /// The framework's settings
+    #[value(aliases = ["true", "yes", "on", "1"])]
+    Command,
+    /// A TrainingRun, as YAML for kubectl apply
+    #[value(name = "trainingrun")]
+    TrainingRun,
+    /// The plan
+    #[value(name = "false", aliases = ["no", "off", "0"], hide = true)]
+    Plan,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -158,25 +177,27 @@ fn frameworks() -> impl TypedValueParser<Value = Framework> {
         .map(|name| Framework::named(&name).expect("only names of frameworks come through"))
 }
 
-/// The plan, or the command that it comes to.
+/// The plan, or what it comes to.
 pub(super) enum Outcome {
     Plan(Box<TrainAnswer>),
     Command(TrainingCommand),
+    Manifest(TrainingRunManifest),
 }
 
 pub(super) fn run(args: &TrainArgs, printer: &Printer) -> Result<Exit, Failure> {
     let outcome = {
         let progress = printer.progress();
         let begin = Instant::now();
-        outcome(args, &mut |looked_at| {
+        outcome(args, &mut |considered| {
             // A line that flashes up is noise; after a second somebody wonders.
             if begin.elapsed() > Duration::from_secs(1) {
-                progress.say(&format!("planning: {looked_at} layouts"));
+                progress.show(&format!("planning: {considered} layouts"));
             }
         })?
     };
     match outcome {
         Outcome::Command(command) => Ok(printer.answer(&command)),
+        Outcome::Manifest(manifest) => Ok(printer.answer(&manifest)),
         Outcome::Plan(answer) => {
             if let Some(file) = &args.html {
                 let title = format!("Training plan for {}", answer.model.name());
@@ -196,6 +217,9 @@ pub(super) fn outcome(
         return Err(Failure::new(Exit::Usage, "torchtitan does not train in fp4")
             .because("--framework fsdp stands for torchtitan, which has bf16 and fp8")
             .hint("use --precision fp8, or --framework megatron"));
+    }
+    if args.emit != Some(Emit::TrainingRun) {
+        args.manifest.unused()?;
     }
     let model = Model::load(&args.model, &args.formats)?;
     let catalog = args.parts.catalog.load()?;
@@ -222,13 +246,22 @@ pub(super) fn outcome(
     let (coefficients, intervals) = (TrainingCoefficients::builtin(), Intervals::builtin());
     let plan = train(&question, &coefficients, &intervals, progress);
     let precision = args.precision.name();
-    if args.emit {
-        return emit::command(&question, &plan, precision).map(Outcome::Command);
+    match args.emit {
+        Some(Emit::Command) => {
+            return emit::command(&question, &plan, precision).map(Outcome::Command);
+        }
+        Some(Emit::TrainingRun) => {
+            let (chosen, first) = emit::chosen(&question, &plan, precision)?;
+            let now = jiff::Timestamp::now();
+            let of = (args.model.as_str(), first);
+            return manifest::manifest(&args.manifest, &chosen, of, now).map(Outcome::Manifest);
+        }
+        Some(Emit::Plan) | None => {}
     }
     let mut answer = TrainAnswer::new(&model, &question, &plan, args.top as usize);
     let before = plan.considered;
-    let moved = changes(&question, &answer.parts, &coefficients, &intervals, &mut |looked_at| {
-        progress(before + looked_at);
+    let moved = changes(&question, &answer.parts, &coefficients, &intervals, &mut |considered| {
+        progress(before + considered);
     });
     answer.changes = changes::views(&question, &plan, &moved);
     answer.precision = precision;

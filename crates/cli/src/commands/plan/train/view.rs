@@ -131,11 +131,11 @@ impl TrainAnswer {
             _ => String::new(),
         };
         let usd = first.usd.map_or(String::new(), |usd| format!(", ${}", usd.money_cell()));
-        let kept = first.kept_percent.map_or(String::new(), |percent| {
+        let confidence = first.kept_percent.map_or(String::new(), |percent| {
             format!(" {percent:.0} % of such runs keep the {}.", self.fixed)
         });
         let words = format!(
-            "Train on {}{of} {} with {}: {} days{usd}.{kept}",
+            "Train on {}{of} {} with {}: {} days{usd}.{confidence}",
             first.gpus,
             first.accelerator,
             first.layout,

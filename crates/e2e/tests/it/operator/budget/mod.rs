@@ -54,9 +54,7 @@ async fn gateways_spend_a_budget_to_its_end_and_never_beyond_whoever_dies() -> R
     in_namespace(&[], async |story| {
         let mut team = Team::begins(story).await?;
         let done = team.spend().await;
-        done.with_context(|| format!("the operator's log:\n{}", team.office.log()))?;
-        drop(team);
-        beside::litellm(story).await
+        done.with_context(|| format!("the operator's log:\n{}", team.office.log()))
     })
     .await
 }
@@ -139,9 +137,9 @@ impl<'a> Team<'a> {
 
     /// Waits until so much of the budget is used.
     async fn used(&self, share: f64) -> Result<()> {
-        let wanted = (self.budget as f64 * share) as u64;
-        let what = format!("{wanted} tokens to be used");
-        until(&what, LONG, async || Ok((self.tally.used() >= wanted).then_some(()))).await
+        let tokens = (self.budget as f64 * share) as u64;
+        let what = format!("{tokens} tokens to be used");
+        until(&what, LONG, async || Ok((self.tally.used() >= tokens).then_some(()))).await
     }
 
     async fn kill_a_gateway(&mut self) -> Result<()> {

@@ -14,8 +14,8 @@ async fn operator_is_killed_and_nothing_moves() -> Result<()> {
         let mut rig = Rig::new(story, 0, &json!({ "mode": "Act", "max": 8, "min": 2 })).await?;
         rig.settled(2, Duration::from_secs(120)).await?;
         rig.operator.kill()?;
-        let asked = for_a_while(&rig).await?;
-        note(&format!("{asked} streams answered without an operator"));
+        let answered = for_a_while(&rig).await?;
+        note(&format!("{answered} streams answered without an operator"));
         rig.settled(2, Duration::from_secs(1)).await?;
         // The lease of the one before lapses, its targets are in the statuses, and nothing is given back.
         rig.replace_operator().await?;
@@ -39,7 +39,7 @@ async fn for_a_while(rig: &Rig<'_>) -> Result<usize> {
         tokio::time::sleep(Duration::from_secs(20)).await;
         Ok(())
     };
-    let ((), asked) = under_load(rig, 40, wait).await?;
-    ensure!(asked.errors.is_empty(), "{:?}", asked.errors);
-    Ok(asked.answered)
+    let ((), load) = under_load(rig, 40, wait).await?;
+    ensure!(load.errors.is_empty(), "{:?}", load.errors);
+    Ok(load.answered)
 }

@@ -16,7 +16,7 @@ use std::time::Duration;
 const STREAMS: usize = 8;
 
 /// What became of streams that were asked for all the time.
-pub(super) struct Asked {
+pub(super) struct LoadOutcome {
     pub(super) answered: usize,
     pub(super) errors: Vec<String>,
 }
@@ -27,7 +27,7 @@ pub(super) async fn under_load<T>(
     rig: &Rig<'_>,
     tokens: u32,
     work: impl Future<Output = Result<T>>,
-) -> Result<(T, Asked)> {
+) -> Result<(T, LoadOutcome)> {
     let (over, answered) = (AtomicBool::new(false), AtomicUsize::new(0));
     let load = join_all((0..STREAMS).map(|stream| {
         let (over, answered) = (&over, &answered);
@@ -56,7 +56,7 @@ pub(super) async fn under_load<T>(
     let errors = load.await.concat();
     let answered = answered.load(Ordering::Relaxed);
     ensure!(answered > 0, "nobody was answered: {errors:?}");
-    Ok((done, Asked { answered, errors }))
+    Ok((done, LoadOutcome { answered, errors }))
 }
 
 /// Does the work, and fails as soon as the workload asks for fewer replicas than these.
@@ -65,7 +65,7 @@ pub(super) async fn never_fewer<T>(
     least: i32,
     work: impl Future<Output = Result<T>>,
 ) -> Result<T> {
-    let look = async {
+    let watching = async {
         loop {
             let replicas = rig.replicas().await?;
             if replicas < least {
@@ -77,7 +77,7 @@ pub(super) async fn never_fewer<T>(
         }
     };
     tokio::select! {
-        broken = Box::pin(look) => broken,
+        broken = Box::pin(watching) => broken,
         done = Box::pin(work) => done,
     }
 }

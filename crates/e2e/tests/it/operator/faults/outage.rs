@@ -33,8 +33,8 @@ async fn operator_without_an_api_server_changes_nothing_and_nobody_notices() -> 
         let outage = async {
             let stopped = Stopped::new(pid, length + RECOVERY)?;
             tokio::time::sleep(length).await;
-            let asked = tokio::time::timeout(Duration::from_secs(1), rig.model()).await;
-            ensure!(asked.is_err(), "the API server answers, so that this shows nothing");
+            let model_read = tokio::time::timeout(Duration::from_secs(1), rig.model()).await;
+            ensure!(model_read.is_err(), "the API server answers, so that this shows nothing");
             ensure!(
                 rig.operator.metric(LEADS).await? == 0.0,
                 "it believes to lead without a lease"
@@ -50,8 +50,8 @@ async fn operator_without_an_api_server_changes_nothing_and_nobody_notices() -> 
             tokio::time::sleep(Duration::from_secs(10)).await;
             rig.settled(2, RECOVERY).await
         };
-        let ((), asked) = under_load(&rig, 40, outage).await?;
-        let (answered, errors) = (asked.answered, asked.errors);
+        let ((), load) = under_load(&rig, 40, outage).await?;
+        let (answered, errors) = (load.answered, load.errors);
         let seconds = length.as_secs();
         note(&format!(
             "{seconds} s without an API server: {answered} streams answered, {} errors",

@@ -23,14 +23,14 @@ async fn operator_that_is_cut_off_stops_before_another_begins() -> Result<()> {
         let (server, name) = api_server(story)?;
         let relay = Relay::to(server).await?;
         let kubeconfig = through(story, &relay, &name)?;
-        let told = Box::pin(tell(story, &relay, kubeconfig.clone())).await;
+        let outcome = Box::pin(play(story, &relay, kubeconfig.clone())).await;
         std::fs::remove_file(kubeconfig)?;
-        told
+        outcome
     })
     .await
 }
 
-async fn tell(story: &Story, relay: &Relay, kubeconfig: PathBuf) -> Result<()> {
+async fn play(story: &Story, relay: &Relay, kubeconfig: PathBuf) -> Result<()> {
     // Three at most, which are pinned later: what the load asks for meanwhile is never given back.
     let scaling = json!({ "mode": "Act", "max": 3, "min": 2 });
     let setup = Setup { scaling, kubeconfig: Some(kubeconfig), ..Setup::default() };
@@ -45,10 +45,10 @@ async fn tell(story: &Story, relay: &Relay, kubeconfig: PathBuf) -> Result<()> {
             done = Box::pin(cut_off(&rig, &second, relay)) => done,
         }
     };
-    let ((), asked) = under_load(&rig, 40, fault).await?;
-    ensure!(asked.errors.is_empty(), "{:?}", asked.errors.first());
+    let ((), load) = under_load(&rig, 40, fault).await?;
+    ensure!(load.errors.is_empty(), "{:?}", load.errors.first());
     ensure!(rig.names().await?.is_superset(&pods), "some of {pods:?} went");
-    note(&format!("{} streams answered while another came to lead", asked.answered));
+    note(&format!("{} streams answered while another came to lead", load.answered));
     Ok(())
 }
 

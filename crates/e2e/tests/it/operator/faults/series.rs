@@ -29,8 +29,8 @@ async fn operator_gives_nothing_back_on_series_that_are_old_absent_or_no_numbers
         rig.settled(1, Duration::from_secs(120)).await?;
         until("the gateway answers", SEEN, async || Ok(rig.ask(0, 1).await.ok())).await?;
         let up = rig.settled(3, Duration::from_secs(120));
-        let ((), asked) = under_load(&rig, 200, up).await?;
-        ensure!(asked.errors.is_empty(), "{:?}\n{}", asked.errors.first(), rig.gateway.log());
+        let ((), load) = under_load(&rig, 200, up).await?;
+        ensure!(load.errors.is_empty(), "{:?}\n{}", load.errors.first(), rig.gateway.log());
         // From now on nobody asks: whoever believed that would give two of three back.
         let faults = async {
             for (fault, reason) in [

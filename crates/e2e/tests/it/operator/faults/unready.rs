@@ -22,18 +22,18 @@ async fn operator_gives_nothing_back_while_every_engine_is_unready() -> Result<(
             rig.settled(3, Duration::from_secs(120)).await?;
             never_fewer(&rig, 3, unready(&rig, length)).await
         };
-        let ((), asked) = under_load(&rig, 200, fault).await?;
+        let ((), load) = under_load(&rig, 200, fault).await?;
         note(&format!(
             "{} s without an engine: {} streams answered, {} refused in words",
             length.as_secs(),
-            asked.answered,
-            asked.errors.len()
+            load.answered,
+            load.errors.len()
         ));
         // Kubernetes needs three seconds to see it. Until then engines refuse, and that is passed on; no
         // answer that began is broken off.
-        let silent = asked.errors.iter().find(|error| !error.contains("\"error\""));
+        let silent = load.errors.iter().find(|error| !error.contains("\"error\""));
         ensure!(silent.is_none(), "refused without a word: {silent:?}");
-        let broken = asked.errors.iter().find(|error| error.contains("broken off"));
+        let broken = load.errors.iter().find(|error| error.contains("broken off"));
         ensure!(broken.is_none(), "{broken:?}");
         Ok(())
     })

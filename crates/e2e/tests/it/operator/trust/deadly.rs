@@ -29,27 +29,27 @@ async fn trust_a_prompt_that_kills_engines_takes_at_most_two_of_eight() -> Resul
         rig.pin(Some(ENGINES as u32)).await?;
         rig.settled(ENGINES, Duration::from_secs(180)).await?;
         let deadly = async {
-            let mut said = Vec::new();
+            let mut answers = Vec::new();
             for _ in 0..TRIES {
-                said.push(ask(&rig).await);
+                answers.push(ask(&rig).await);
                 tokio::time::sleep(Duration::from_secs(2)).await;
             }
             // What fell must have had the time to be counted, and to come back.
             rig.settled(ENGINES, Duration::from_secs(120)).await?;
-            anyhow::Ok(said)
+            anyhow::Ok(answers)
         };
-        let (said, asked) = under_load(&rig, 40, deadly).await?;
+        let (answers, load) = under_load(&rig, 40, deadly).await?;
         let restarts = rig.restarts().await?;
         note(&format!(
             "{TRIES} tries: {restarts} engines restarted; {} others answered, {} not; last said: {:?}",
-            asked.answered,
-            asked.errors.len(),
-            said.last()
+            load.answered,
+            load.errors.len(),
+            answers.last()
         ));
         figure("trust.engines_killed_by_a_prompt", f64::from(restarts), "engines", "<=2")?;
         ensure!(restarts > 0, "the prompt killed nobody: this shows nothing");
-        ensure!(restarts <= MOST_RESTARTS, "{restarts} engines restarted: {said:?}");
-        let last = said.last().context("nothing was asked")?;
+        ensure!(restarts <= MOST_RESTARTS, "{restarts} engines restarted: {answers:?}");
+        let last = answers.last().context("nothing was asked")?;
         ensure!(last.as_ref().is_ok_and(|(status, _)| *status >= 400), "{last:?}");
         Ok(())
     })

@@ -14,7 +14,7 @@ use std::time::Duration;
 const FIRST: i32 = 11;
 
 /// The controller looks every 15 s, so that this is two looks and more.
-const LOOKS: Duration = Duration::from_secs(35);
+const TICKS: Duration = Duration::from_secs(35);
 
 #[tokio::test]
 #[ignore = "needs a cluster: cargo xtask e2e"]
@@ -30,17 +30,21 @@ async fn trust_an_autoscaler_follows_every_step_and_holds_still_without_an_opera
         let mut rig = Box::pin(Rig::of(story, setup)).await?;
         let _adapter = Adapter::start(story, &rig, &host)?;
         kubectl(&story.cluster, &["apply", "--filename", "-"], &manifest(&story.namespace)?)?;
-        follows(&rig, FIRST).await.with_context(|| said(story))?;
+        follows(&rig, FIRST).await.with_context(|| autoscaler_text(story))?;
         rig.change(&json!({ "spec": { "scaling": scaling(FIRST + 1) } })).await?;
-        follows(&rig, FIRST + 1).await.with_context(|| said(story))?;
+        follows(&rig, FIRST + 1).await.with_context(|| autoscaler_text(story))?;
         rig.operator.kill()?;
         until("the autoscaler to miss its metric", Duration::from_secs(60), async || {
             Ok(active(story).await?["status"].eq("False").then_some(()))
         })
         .await?;
-        tokio::time::sleep(LOOKS).await;
+        tokio::time::sleep(TICKS).await;
         let left = rig.replicas().await?;
-        ensure!(left == FIRST + 1, "{left} replicas without an operator: {}", said(story));
+        ensure!(
+            left == FIRST + 1,
+            "{left} replicas without an operator: {}",
+            autoscaler_text(story)
+        );
         note("11, then 12 replicas by the guide's HPA; 12 without an operator");
         Ok(())
     })
@@ -75,7 +79,7 @@ async fn active(story: &Story) -> Result<Value> {
     Ok(conditions.into_iter().find(|one| one["type"] == "ScalingActive").unwrap_or_default())
 }
 
-fn said(story: &Story) -> String {
+fn autoscaler_text(story: &Story) -> String {
     let program = std::env::var("FLYBALL_E2E_KUBECTL").unwrap_or_else(|_| "kubectl".into());
     let described = Command::new(program)
         .arg("--kubeconfig")

@@ -58,10 +58,10 @@ async fn trust_a_gateway_that_died_with_its_node_does_not_keep_a_model_asleep() 
             .await
             .with_context(|| rig.operator.log())
         };
-        let (asked, woken) = futures::future::join(rig.ask(1, 8), woken).await;
+        let (answered, woken) = futures::future::join(rig.ask(1, 8), woken).await;
         stopped.go_on();
         let woken = woken?;
-        asked?;
+        answered?;
         note(&format!("woken {:.1} s after the request", woken.as_secs_f64()));
         figure("trust.wake_dead_gateway_s", woken.as_secs_f64(), "s", "<=5")?;
         ensure!(woken <= LIMIT, "woken only after {woken:?}");

@@ -27,8 +27,8 @@ async fn trust_a_recommended_model_takes_nothing_from_its_neighbour() -> Result<
             rig.settled(ACTS as usize, Duration::from_secs(180)).await?;
             never_fewer(&rig, ACTS, neighbour(story, &rig, &pool)).await
         };
-        let ((), asked) = under_load(&rig, 200, shown).await?;
-        ensure!(asked.errors.is_empty(), "{:?}", asked.errors.first());
+        let ((), load) = under_load(&rig, 200, shown).await?;
+        ensure!(load.errors.is_empty(), "{:?}", load.errors.first());
         note("six replicas throughout, beside a model that is recommended five of eight");
         Ok(())
     })

@@ -46,7 +46,7 @@ async fn trust_an_unready_pod_with_fifty_streams_finishes_them() -> Result<()> {
             ensure!(running > 0, "its streams have ended: this shows nothing");
             // Kubernetes takes pods that are not ready first.
             rig.pin(Some(1)).await?;
-            rig.told("one replica to be wanted", |model| {
+            rig.wait_for("one replica to be wanted", |model| {
                 model["status"]["recommendedReplicas"] == 1
             })
             .await?;

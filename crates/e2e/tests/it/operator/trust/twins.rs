@@ -10,11 +10,11 @@ use std::time::Duration;
 #[tokio::test]
 #[ignore = "needs a cluster: cargo xtask e2e"]
 async fn trust_two_namespaces_with_one_public_name_are_told_apart() -> Result<()> {
-    in_namespace(&[], async |story| in_namespace(&[], async |twin| tell(story, twin).await).await)
+    in_namespace(&[], async |story| in_namespace(&[], async |twin| play(story, twin).await).await)
         .await
 }
 
-async fn tell(story: &Story, twin: &Story) -> Result<()> {
+async fn play(story: &Story, twin: &Story) -> Result<()> {
     let scaling = json!({ "mode": "Act", "max": 3 });
     let setup = Setup {
         scaling,
@@ -28,8 +28,8 @@ async fn tell(story: &Story, twin: &Story) -> Result<()> {
     let rig = Box::pin(Rig::of(story, setup)).await?;
     rig.settled(1, Duration::from_secs(120)).await?;
     let up = rig.settled(3, Duration::from_secs(120));
-    let ((), asked) = under_load(&rig, 200, up).await?;
-    ensure!(asked.errors.is_empty(), "{:?}", asked.errors.first());
+    let ((), load) = under_load(&rig, 200, up).await?;
+    ensure!(load.errors.is_empty(), "{:?}", load.errors.first());
     let other = rig.replicas_in(&twin.namespace).await?;
     ensure!(other == 1, "the twin has {other} replicas, and nobody asked it for anything");
     for namespace in [&story.namespace, &twin.namespace] {

@@ -47,14 +47,14 @@ async fn trust_a_pod_that_never_starts_does_not_stop_growth() -> Result<()> {
             .await
             .with_context(|| rig.operator.log())
         };
-        let ((), asked) = under_load(&rig, 200, grown).await?;
-        ensure!(asked.errors.is_empty(), "{:?}", asked.errors.first());
-        let said = until("the pod to be named", Duration::from_secs(120), async || {
+        let ((), load) = under_load(&rig, 200, grown).await?;
+        ensure!(load.errors.is_empty(), "{:?}", load.errors.first());
+        let named = until("the pod to be named", Duration::from_secs(120), async || {
             let model = rig.model().await?["status"].to_string();
             let events = rig.events().await?;
             Ok((model.contains(&wedged) || events.contains(&wedged)).then_some(()))
         });
-        said.await.with_context(|| rig.operator.log())?;
+        named.await.with_context(|| rig.operator.log())?;
         note(&format!("{wedged} never started; three others serve"));
         Ok(())
     })

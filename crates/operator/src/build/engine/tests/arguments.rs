@@ -9,7 +9,7 @@ fn lists() -> Vec<Value> {
     let shapes: [(&[&str], i32, i32); 3] =
         [(&[], 1, 8_000), (&["org/a:8b", "b"], 8, 8_000), (&["a"], 0, 30_000)];
     for (names, gpus, port) in shapes {
-        let asked = if names.is_empty() { vec!["m"] } else { names.to_vec() };
+        let requested = if names.is_empty() { vec!["m"] } else { names.to_vec() };
         let tensor = gpus.max(1);
         // On eight H100 a step of 8,192 tokens is inside 200 ms; nobody asks for anything on one.
         let tokens = (gpus > 1).then_some(8_192);
@@ -24,7 +24,7 @@ fn lists() -> Vec<Value> {
         lists.push(json!({
             "engine": "vllm",
             "args": of("VLLM", model, names),
-            "meant": {"model": model, "names": asked, "port": port, "gpus": tensor, "drainSeconds": 120, "stepTokens": tokens},
+            "meant": {"model": model, "names": requested, "port": port, "gpus": tensor, "drainSeconds": 120, "stepTokens": tokens},
         }));
         // It refuses a first name with a colon, and so does `validate`.
         let plain: Vec<&str> = names.iter().copied().filter(|name| !name.contains(':')).collect();

@@ -6,7 +6,8 @@ use crate::lead::{Fence, Unwritten};
 use flyball_core::reason::Reason;
 use flyball_resources::admin_api::Entry;
 use flyball_resources::model_service::ModelServiceStatus;
-use flyball_resources::{FIELD_MANAGER, ModelService, Tenant};
+use flyball_resources::training_run::TrainingRunStatus;
+use flyball_resources::{FIELD_MANAGER, ModelService, Tenant, TrainingRun};
 use kube::api::{Api, Patch, PatchParams};
 use kube::{Client, Error, Resource, ResourceExt as _};
 use kube_runtime::events::{Event, EventType, Recorder, Reporter};
@@ -20,7 +21,7 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Why nothing was told. The next look tries again.
 #[derive(Debug, thiserror::Error)]
-pub enum TellError {
+pub enum PublishError {
     /// The API server said no.
     #[error("the API server rejected the status of {0}: {1}")]
     Refused(String, String),
@@ -38,7 +39,7 @@ pub enum TellError {
     Late(String),
 }
 
-impl TellError {
+impl PublishError {
     /// Its word in metrics.
     pub const fn name(&self) -> &'static str {
         match self {
@@ -52,13 +53,13 @@ impl TellError {
 
 /// Writes to the API server.
 #[derive(Clone)]
-pub struct Teller {
+pub struct StatusPublisher {
     client: Client,
     events: Recorder,
     fence: Fence,
 }
 
-impl Teller {
+impl StatusPublisher {
     /// One that signs as this operator, and writes while it leads.
     pub fn new(client: &Client, me: &str, fence: Fence) -> Self {
         let reporter = Reporter {
@@ -73,21 +74,31 @@ impl Teller {
         &self,
         service: &ModelService,
         status: &ModelServiceStatus,
-    ) -> Result<(), TellError> {
+    ) -> Result<(), PublishError> {
         let namespace = service.namespace().unwrap_or_default();
         let api: Api<ModelService> = Api::namespaced(self.client.clone(), &namespace);
         self.write(&api, service, status).await
     }
 
     /// Writes the status of a pool.
-    pub async fn pool(&self, seen: &SeenPool) -> Result<(), TellError> {
+    pub async fn pool(&self, seen: &SeenPool) -> Result<(), PublishError> {
         self.write(&Api::all(self.client.clone()), seen.pool.as_ref(), &seen.status).await
     }
 
     /// Writes the status of a Tenant.
-    pub async fn tenant(&self, seen: &SeenTenant) -> Result<(), TellError> {
+    pub async fn tenant(&self, seen: &SeenTenant) -> Result<(), PublishError> {
         let api: Api<Tenant> = Api::namespaced(self.client.clone(), &seen.id.namespace);
         self.write(&api, seen.tenant.as_ref(), &seen.status).await
+    }
+
+    /// Writes the status of a training run.
+    pub async fn run(
+        &self,
+        run: &TrainingRun,
+        status: &TrainingRunStatus,
+    ) -> Result<(), PublishError> {
+        let namespace = run.namespace().unwrap_or_default();
+        self.write(&Api::namespaced(self.client.clone(), &namespace), run, status).await
     }
 
     /// Tells of a decision as an event. That nothing changed is no news.
@@ -123,7 +134,12 @@ impl Teller {
         }
     }
 
-    async fn write<K>(&self, api: &Api<K>, of: &K, status: &impl Serialize) -> Result<(), TellError>
+    async fn write<K>(
+        &self,
+        api: &Api<K>,
+        of: &K,
+        status: &impl Serialize,
+    ) -> Result<(), PublishError>
     where
         K: Resource<DynamicType = ()> + DeserializeOwned,
     {
@@ -140,20 +156,20 @@ impl Teller {
         let full = format!("{} {place}{name}", K::kind(&()));
         match self.fence.within(TIMEOUT, api.patch_status(name, &params, &patch)).await {
             Ok(Ok(_)) => Ok(()),
-            Ok(Err(Error::Api(status))) if status.code == 409 => Err(TellError::Moved(full)),
+            Ok(Err(Error::Api(status))) if status.code == 409 => Err(PublishError::Moved(full)),
             Ok(Err(Error::Api(status))) if status.code < 500 && status.code != 429 => {
-                Err(TellError::Refused(full, status.message))
+                Err(PublishError::Refused(full, status.message))
             }
-            Ok(Err(error)) => Err(TellError::Away(full, error.to_string())),
-            Err(Unwritten::NotLeading) => Err(TellError::NotLeading(full)),
-            Err(Unwritten::Late) => Err(TellError::Late(full)),
+            Ok(Err(error)) => Err(PublishError::Away(full, error.to_string())),
+            Err(Unwritten::NotLeading) => Err(PublishError::NotLeading(full)),
+            Err(Unwritten::Late) => Err(PublishError::Late(full)),
         }
     }
 }
 
-impl std::fmt::Debug for Teller {
+impl std::fmt::Debug for StatusPublisher {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Teller")
+        f.write_str("StatusPublisher")
     }
 }
 
@@ -185,5 +201,11 @@ const fn is_trouble(reason: Reason) -> bool {
             | Reason::TenantBudgetExhausted
             | Reason::TenantBudgetAlert
             | Reason::TenantBudgetForecast
+            | Reason::RunFailed
+            | Reason::RunStalled
+            | Reason::RunHeartbeatMissing
+            | Reason::RunKindMissing
+            | Reason::RunNotPlaced
+            | Reason::RunTooLate
     )
 }

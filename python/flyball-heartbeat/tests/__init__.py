@@ -1,0 +1,1 @@
+"""Tests of the package: `python -m unittest` in the folder above."""
