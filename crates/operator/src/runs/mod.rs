@@ -185,7 +185,7 @@ pub fn consider(
         let previous = tracked.decided.as_ref().filter(|_| acts).map(|(_, decision)| decision);
         let (decision, memory) = flyball_training::decide(snapshot, previous, memory);
         tracked.memory = memory;
-        inputs::where_spot_exists(decision, snapshot)
+        decision
     });
     if let Some(decision) = decision {
         let same = tracked.decided.as_ref().is_some_and(|(_, before)| {
