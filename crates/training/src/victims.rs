@@ -125,11 +125,7 @@ fn cheapest(candidates: &[VictimCandidate], need: usize, ceiling: i32) -> Vec<us
     best.pop().flatten().map(|(_, set)| set).unwrap_or_default()
 }
 
-fn with(
-    (highest, value, late, loss, count): Cost,
-    one: &VictimCandidate,
-    ceiling: i32,
-) -> Cost {
+fn with((highest, value, late, loss, count): Cost, one: &VictimCandidate, ceiling: i32) -> Cost {
     let gpus = if one.priority == ceiling { u64::from(one.gpus.get()) } else { 0 };
     let late = late + u32::from(one.would_be_late());
     let loss = loss + u128::from(one.loss().get());

@@ -3,8 +3,9 @@
 //! An operator that does not lead looks and decides too, with what the leader wrote into the statuses: no
 //! gateway talks to it, so that it learns little by itself. It writes nothing. `round` is one turn of the
 //! loop, `publish` its last step, `listen` the door for gateways, `tenants` what Tenants come to,
-//! `training` the loop over training runs.
+//! `training` the loop over training runs and `kueue` what it has to say to Kueue.
 
+mod kueue;
 mod listen;
 mod publish;
 mod round;
@@ -26,6 +27,7 @@ use flyball_admin::{Guard, ReviewedPlace, Reviews};
 use flyball_core::ids::ModelId;
 use flyball_core::units::Micros;
 use kube::Client;
+use kueue::KueueWriter;
 use listen::Door;
 use std::collections::BTreeMap;
 use std::io;
@@ -100,7 +102,21 @@ pub async fn run(
     };
     tokio::spawn(tenants.run());
     let loans = Arc::new(LoanBoard::default());
-    tokio::spawn(RunWatch::of(&client, &watches, &publisher, &fence, &board, &loans).run());
+    let runs = RunWatch {
+        client: client.clone(),
+        watches: watches.clone(),
+        publisher: publisher.clone(),
+        fence: fence.clone(),
+        board: Arc::clone(&board),
+        loans: Arc::clone(&loans),
+        kueue: KueueWriter {
+            client: client.clone(),
+            fence: fence.clone(),
+            board: Arc::clone(&board),
+            settings: settings.kueue,
+        },
+    };
+    tokio::spawn(runs.run());
     tokio::spawn(give_out(&client, &settings.lease, link.quota(), fence.clone(), watches.clone()));
     let mut operator = Operator {
         publisher,

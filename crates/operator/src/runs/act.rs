@@ -6,7 +6,7 @@
 
 use super::build::{JobSetPlan, job_set};
 use super::marks::PLACED;
-use super::{RunPhase, SeenRun, TrackedRun};
+use super::{RunPhase, SeenRun, TrackedRun, gate};
 use crate::observe::Outlook;
 use flyball_core::units::{Micros, Timestamp};
 use flyball_resources::heartbeat::{HeartbeatInstructions, MIN_SAVE_EVERY};
@@ -93,6 +93,10 @@ pub fn next_step(
         RunStep::Apply(Box::new(job_set(&seen.run, job, &plan)))
     };
     let place = &seen.workload.place;
+    let holds = seen.gang.holding().next().is_some();
+    if !holds && gate::budget_spent(seen, tracked).is_some() {
+        return stand_still(seen, kueue);
+    }
     // One that was refused is tried again, and not with each look.
     let lately = tracked.placed_at.and_then(|at| now.since(at));
     let may_apply = lately.is_none_or(|since| since >= PATIENCE);
@@ -105,8 +109,8 @@ pub fn next_step(
             let wait = *choice == TrainingChoice::Wait;
             if !wait && place.placed.as_deref() != Some(&choice.to_string()) {
                 // Kueue has not admitted it, or was told to take its machines back.
-                let may = may_apply && seen.gang.holding().next().is_none();
-                return may.then(|| apply(Some(choice), (!kueue).then_some(true)));
+                return (may_apply && !holds)
+                    .then(|| apply(Some(choice), (!kueue).then_some(true)));
             }
             let workload = place.workload.clone();
             match (wait, place.inactive) {
@@ -136,6 +140,14 @@ pub fn next_step(
         }
         _ => None,
     }
+}
+
+/// A run that may not start again is kept from it.
+fn stand_still(seen: &SeenRun, kueue: bool) -> Option<RunStep> {
+    let place = &seen.workload.place;
+    let may_start = seen.workload.phase == RunPhase::Suspended && kueue && !place.inactive;
+    let workload = place.workload.clone().filter(|_| may_start)?;
+    Some(RunStep::Activate { workload, active: false })
 }
 
 /// What leaving takes next.

@@ -45,15 +45,15 @@ pub struct CheckpointSpec {
 /// Lines of a log that say how far a run is, as regular expressions in the syntax of RE2. Numbers may have commas.
 #[derive(KubeSchema, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[x_kube(
+    validation = Rule::new("self.step.contains('(?P<step>') || self.step.contains('(?<step>')")
+        .message("`step` must have a named group `step`, such as (?P<step>[0-9]+)")
+)]
 pub struct LogPatternsSpec {
     /// A line about a step, with the named group `step` and, if the line has them, `total` (steps of the whole run),
     /// `seconds` (of one step), `tokens` (so far) and `saved` (the last saved step). Example:
-    /// `step (?P<step>\\d+)/(?P<total>\\d+)`.
+    /// `step (?P<step>[0-9,]+)/(?P<total>[0-9,]+)`.
     #[schemars(length(min = 1, max = 512))]
-    #[x_kube(
-        validation = Rule::new("self.contains('(?P<step>') || self.contains('(?<step>')")
-            .message("`step` must have a named group `step`: (?P<step>\\\\d+)")
-    )]
     pub step: String,
     /// A line about a complete checkpoint, with the named group `saved` (its step) and, if the line has it, `seconds` (that the
     /// save held up training). Without the group, the last step before the line was saved.

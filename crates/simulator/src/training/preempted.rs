@@ -133,8 +133,7 @@ fn chosen(
 
 /// By rank, then who was admitted last.
 fn one_by_one(runs: &[QueuedRun], running: &[usize], ranks: &[u32], need: Gpus) -> Vec<usize> {
-    let mut order: Vec<(usize, u32)> =
-        running.iter().copied().zip(ranks.iter().copied()).collect();
+    let mut order: Vec<(usize, u32)> = running.iter().copied().zip(ranks.iter().copied()).collect();
     order.sort_by_key(|(run, rank)| (*rank, std::cmp::Reverse(runs[*run].admitted)));
     let (mut gpus, mut taken) = (Gpus::ZERO, Vec::new());
     for (run, _) in order {

@@ -82,7 +82,9 @@ fn without_zones_there_is_nothing_to_wait_for_however_much_time_there_is() {
     assert_eq!(decided(&roomy), (TrainingChoice::OnDemand, TrainingReason::OnDemandCheaper));
     let (decision, _) = decide(&roomy, None, RunMemory::default());
     // 1,000 minutes of work, 13 of a restart, and saves of 30 s every four hours, at 24.48 an hour.
-    let [(TrainingChoice::OnDemand, cost)] = decision.candidates[..] else { panic!("{decision:?}") };
+    let [(TrainingChoice::OnDemand, cost)] = decision.candidates[..] else {
+        panic!("{decision:?}")
+    };
     assert_eq!((cost.micros() + 5_000) / 10_000, 41_432);
     // Held machines of a kind that it may not use are left for those.
     roomy.held =
