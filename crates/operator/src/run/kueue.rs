@@ -61,11 +61,13 @@ pub(super) fn gates(
     tracked: &BTreeMap<RunKey, TrackedRun>,
     frozen: bool,
 ) -> BTreeMap<GangKey, Option<RunGate>> {
+    let seen: BTreeMap<RunKey, &SeenRun> =
+        seen.iter().map(|seen| (runs::key(&seen.run), seen)).collect();
     let mut gates = BTreeMap::new();
     for run in all {
         let key = runs::key(run);
-        let seen = seen.iter().find(|seen| runs::key(&seen.run) == key);
-        let gate = seen.zip(tracked.get(&key)).map(|(seen, one)| gate::gate(seen, one, frozen));
+        let known = seen.get(&key).zip(tracked.get(&key));
+        let gate = known.map(|(seen, one)| gate::gate(seen, one, frozen));
         let place = gates.entry(runs::owner_key(run)).or_insert_with(|| gate.clone());
         // Of two that name one workload, one that may not start is enough.
         if matches!(gate, Some(RunGate::Shut(_))) {

@@ -12,7 +12,7 @@ use crate::runs::preempt::PreemptionPlace;
 use crate::runs::{self, RunKey, RunReport, SeenRun, TrackedRun, ZoneHistory, loan};
 use crate::time;
 use flyball_core::ids::RunId;
-use flyball_core::units::{Micros, Timestamp};
+use flyball_core::units::Micros;
 use flyball_resources::TrainingRun;
 use futures::{StreamExt as _, stream};
 use kube::{Client, ResourceExt as _};

@@ -324,3 +324,34 @@ fn a_run_that_costs_more_than_it_is_worth_is_told_so_and_goes_on() {
     let poor = told("20");
     assert!(poor.starts_with("False RunAboveValue: finishing it costs 24.0"), "{poor}");
 }
+
+/// Two nodes of two GPUs on spot, and 640 steps of ten seconds left of 1,000.
+fn sized(deadline: u64, growth: &str) -> Option<flyball_resources::training_run::RunSize> {
+    let mut world = World::new();
+    let mut pool: Value = serde_json::to_value(&*world.facts.pools[0]).unwrap();
+    pool["spec"]["growth"] = json!(growth);
+    world.facts.pools = vec![Arc::new(serde_json::from_value(pool).unwrap())];
+    world.run["spec"]["deadline"] = json!(rfc3339(at(deadline)));
+    world.run["spec"]["elastic"] = json!({ "minNodes": 1, "maxNodes": 8 });
+    world.pods(0, "a", "spot");
+    world.observe(60, &beat(0, None, 60));
+    world.observe(3_660, &beat(360, Some(355), 3_660)).status.size
+}
+
+#[test]
+fn the_size_that_is_recommended_is_the_one_that_is_in_time() {
+    let size = sized(40_000, "Autoscaled").unwrap();
+    assert_eq!((size.nodes, size.choice.as_str()), (2, "spot in a"));
+    assert_eq!(Some(&size.expected_cost), size.present_cost.as_ref());
+    assert!(size.message.starts_with("2 nodes are the best"), "{}", size.message);
+    // 6,400 seconds of work, a restart of 600, and 5,000 to do it in.
+    let size = sized(8_660, "Autoscaled").unwrap();
+    assert!(size.nodes > 2 && size.present_cost.is_none(), "{size:?}");
+    assert!(size.message.contains("are in time"), "{}", size.message);
+    // Not even eight nodes.
+    let size = sized(4_000, "Autoscaled").unwrap();
+    assert_eq!(size.nodes, 8);
+    assert!(size.message.ends_with("no size is in time"), "{}", size.message);
+    // No on-demand machines to fall back on: nothing is sure, and nothing is recommended.
+    assert_eq!(sized(40_000, "Fixed"), None);
+}
