@@ -27,7 +27,6 @@ use flyball_admin::{Guard, ReviewedPlace, Reviews};
 use flyball_core::ids::ModelId;
 use flyball_core::units::Micros;
 use kube::Client;
-use kueue::KueueWriter;
 use listen::Door;
 use std::collections::BTreeMap;
 use std::io;
@@ -102,20 +101,8 @@ pub async fn run(
     };
     tokio::spawn(tenants.run());
     let loans = Arc::new(LoanBoard::default());
-    let runs = RunWatch {
-        client: client.clone(),
-        watches: watches.clone(),
-        publisher: publisher.clone(),
-        fence: fence.clone(),
-        board: Arc::clone(&board),
-        loans: Arc::clone(&loans),
-        kueue: KueueWriter {
-            client: client.clone(),
-            fence: fence.clone(),
-            board: Arc::clone(&board),
-            settings: settings.kueue,
-        },
-    };
+    let kueue = settings.kueue;
+    let runs = RunWatch::of(&client, &watches, &publisher, &fence, &board, &loans, kueue);
     tokio::spawn(runs.run());
     tokio::spawn(give_out(&client, &settings.lease, link.quota(), fence.clone(), watches.clone()));
     let mut operator = Operator {

@@ -10,6 +10,7 @@ use crate::runs::act::{self, RunStep};
 use crate::runs::heartbeat::{self, HeartbeatAnswer, HeartbeatTurns};
 use crate::runs::preempt::PreemptionPlace;
 use crate::runs::{self, RunKey, RunReport, SeenRun, TrackedRun, ZoneHistory, loan};
+use crate::settings::KueueSettings;
 use crate::time;
 use flyball_core::ids::RunId;
 use flyball_core::units::Micros;
@@ -41,13 +42,13 @@ const AT_ONCE: usize = 16;
 
 /// Observes training runs and carries out what is decided about them.
 pub(super) struct RunWatch {
-    pub(super) client: Client,
-    pub(super) watches: Watches,
-    pub(super) publisher: StatusPublisher,
-    pub(super) fence: Fence,
-    pub(super) board: Arc<Board>,
-    pub(super) loans: Arc<LoanBoard>,
-    pub(super) kueue: KueueWriter,
+    client: Client,
+    watches: Watches,
+    publisher: StatusPublisher,
+    fence: Fence,
+    board: Arc<Board>,
+    loans: Arc<LoanBoard>,
+    kueue: KueueWriter,
 }
 
 /// What is remembered from one round to the next.
@@ -70,6 +71,33 @@ struct Round {
 }
 
 impl RunWatch {
+    /// One that uses these.
+    pub(super) fn of(
+        client: &Client,
+        watches: &Watches,
+        publisher: &StatusPublisher,
+        fence: &Fence,
+        board: &Arc<Board>,
+        loans: &Arc<LoanBoard>,
+        settings: KueueSettings,
+    ) -> Self {
+        let board = Arc::clone(board);
+        Self {
+            client: client.clone(),
+            watches: watches.clone(),
+            publisher: publisher.clone(),
+            fence: fence.clone(),
+            loans: Arc::clone(loans),
+            kueue: KueueWriter {
+                client: client.clone(),
+                fence: fence.clone(),
+                board: Arc::clone(&board),
+                settings,
+            },
+            board,
+        }
+    }
+
     /// Observes again and again. Ends never.
     pub(super) async fn run(self) {
         self.watches.runs_listed().await;

@@ -93,9 +93,11 @@ pub fn next_step(
         RunStep::Apply(Box::new(job_set(&seen.run, job, &plan)))
     };
     let place = &seen.workload.place;
+    let activate = |active| Some(RunStep::Activate { workload: place.workload.clone()?, active });
     let holds = seen.gang.holding().next().is_some();
     if !holds && gate::budget_spent(seen, tracked).is_some() {
-        return stand_still(seen, kueue);
+        let may_start = seen.workload.phase == RunPhase::Suspended && kueue && !place.inactive;
+        return if may_start { activate(false) } else { None };
     }
     // One that was refused is tried again, and not with each look.
     let lately = tracked.placed_at.and_then(|at| now.since(at));
@@ -112,12 +114,9 @@ pub fn next_step(
                 return (may_apply && !holds)
                     .then(|| apply(Some(choice), (!kueue).then_some(true)));
             }
-            let workload = place.workload.clone();
             match (wait, place.inactive) {
-                (false, true) => Some(RunStep::Activate { workload: workload?, active: true }),
-                (true, false) if kueue => {
-                    Some(RunStep::Activate { workload: workload?, active: false })
-                }
+                (false, true) => activate(true),
+                (true, false) if kueue => activate(false),
                 (false, false) if !kueue => Some(apply(Some(choice), Some(false))),
                 _ => None,
             }
@@ -130,24 +129,14 @@ pub fn next_step(
             match leave(seen, tracked, (*at, decision), now) {
                 Leave::Later => None,
                 Leave::Save(step) => Some(step),
-                Leave::Now if kueue => {
-                    let workload = place.workload.clone()?;
-                    (!place.inactive).then_some(RunStep::Activate { workload, active: false })
-                }
+                Leave::Now if kueue && place.inactive => None,
+                Leave::Now if kueue => activate(false),
                 // Its place is changed once it stands still.
                 Leave::Now => Some(placed_as_is(seen, &apply)),
             }
         }
         _ => None,
     }
-}
-
-/// A run that may not start again is kept from it.
-fn stand_still(seen: &SeenRun, kueue: bool) -> Option<RunStep> {
-    let place = &seen.workload.place;
-    let may_start = seen.workload.phase == RunPhase::Suspended && kueue && !place.inactive;
-    let workload = place.workload.clone().filter(|_| may_start)?;
-    Some(RunStep::Activate { workload, active: false })
 }
 
 /// What leaving takes next.

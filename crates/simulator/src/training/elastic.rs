@@ -67,7 +67,7 @@ pub fn play_elastic(
     let mut policy = OurPolicy::default();
     let (mut changes, mut stays) = (0, BTreeMap::new());
     for step in run.start..market.steps {
-        world.look(step);
+        world.observe(step);
         let elastic = ElasticRun {
             least: sizes.least.into(),
             most: sizes.most.into(),

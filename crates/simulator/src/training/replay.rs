@@ -147,7 +147,7 @@ impl<'a> World<'a> {
     }
 
     /// Sees what there is at a step; machines that are gone are gone.
-    pub(super) fn look(&mut self, step: usize) {
+    pub(super) fn observe(&mut self, step: usize) {
         self.snapshot.now = self.market.at(step);
         self.snapshot.zones = self.market.seen_at(step);
         self.reclaim();
@@ -167,7 +167,7 @@ impl<'a> World<'a> {
     }
 
     pub(super) fn step(&mut self, step: usize, policy: &mut dyn RunPolicy) {
-        self.look(step);
+        self.observe(step);
         let PolicyChoice { choice, save_now, save_every, reason, broken } =
             policy.choose(&self.snapshot);
         self.result.broken.extend(broken);

@@ -63,8 +63,9 @@ pub(super) async fn last(client: &Client, place: &LogPlace) -> Result<Heartbeat,
 /// The newest heartbeat of a log, whose lines may begin with their time.
 fn newest(text: &str, prefix: &str, has_times: bool) -> Option<Heartbeat> {
     let lines = text.lines().rev();
-    let said = lines.filter_map(|line| if has_times { Some(dated(line)?.1) } else { Some(line) });
-    let beats = said.filter_map(|line| line.strip_prefix(prefix));
+    let undated =
+        lines.filter_map(|line| if has_times { Some(dated(line)?.1) } else { Some(line) });
+    let beats = undated.filter_map(|line| line.strip_prefix(prefix));
     beats.filter_map(|beat| Heartbeat::read(beat.as_bytes()).ok()).next()
 }
 
