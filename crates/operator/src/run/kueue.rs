@@ -132,7 +132,8 @@ impl KueueWriter {
             self.activate_check(name, jobs).await;
         }
         let names: BTreeSet<String> = checks.into_keys().collect();
-        let answers = check::answers(&names, &workloads, gates);
+        let now = time::of_system(SystemTime::now());
+        let answers = check::answers(&names, &workloads, gates, now);
         let written = stream::iter(answers.into_iter().take(ANSWERS))
             .map(|answer| async move {
                 let done = self.write_answer(&answer, jobs).await;

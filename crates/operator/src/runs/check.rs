@@ -1,14 +1,14 @@
 //! Answers to AdmissionChecks of Kueue whose controller is Flyball: whether a Workload that has its quota may start. Pure.
 //!
-//! A run that is to wait is answered with Retry, so that others get the quota meanwhile; Kueue asks again. What was admitted is
-//! never answered again: Retry would evict it, and no step is stopped in the middle. Workloads of which no TrainingRun speaks may
+//! A run that is to wait stays Pending with the reason, and is answered with Retry after a while, so that others get its quota;
+//! Kueue asks again at once. What was admitted is never answered again: Retry would evict it, and no step is stopped in the middle. Workloads of which no TrainingRun speaks may
 //! start.
 
 use super::RunKey;
 use super::gate::RunGate;
-use super::kueue::{KueueWorkload, condition, is_owned, list};
+use super::kueue::{KueueWorkload, condition, is_owned, list, since};
 use crate::observe::{GangKey, JobObjects};
-use flyball_core::units::Timestamp;
+use flyball_core::units::{Micros, Timestamp};
 use flyball_resources::rfc3339;
 use kube::ResourceExt as _;
 use kube::api::DynamicObject;
@@ -18,9 +18,9 @@ use std::collections::{BTreeMap, BTreeSet};
 /// The name by which an AdmissionCheck names Flyball.
 pub const CONTROLLER: &str = "flyball.dev/runs";
 
-/// A Workload that is held back asks again after so long. With the time between two looks it is less than the minute on which
-/// decisions count, so that nobody is late for it.
-const AGAIN_SECONDS: u32 = 45;
+/// A Workload that is held back has its quota for so long before others may have it. `requeueAfterSeconds` is not used: Kueue 0.19
+/// keeps the quota until that is over.
+const KEPT: Micros = Micros::from_seconds(30);
 
 /// What is answered.
 #[derive(Clone, Debug, PartialEq)]
@@ -32,6 +32,8 @@ pub struct CheckAnswer {
     check: String,
     state: &'static str,
     message: String,
+    /// When it came into that state, if it stays in it.
+    since: Option<String>,
 }
 
 /// AdmissionChecks that are Flyball's, by name, and whether each says that somebody answers.
@@ -47,6 +49,7 @@ pub fn answers(
     checks: &BTreeSet<String>,
     workloads: &JobObjects,
     gates: &BTreeMap<GangKey, Option<RunGate>>,
+    now: Timestamp,
 ) -> Vec<CheckAnswer> {
     let mut all = Vec::new();
     for (key, object) in workloads {
@@ -59,13 +62,17 @@ pub fn answers(
             is_ours && one["state"] == "Pending"
         });
         for check in asked {
-            let Some((state, message)) = answer(&gate_of(&key.0, object, gates)) else { continue };
+            let Some((state, message)) = answer(&gate_of(&key.0, object, gates), check, now) else {
+                continue;
+            };
+            let since = check["lastTransitionTime"].as_str().filter(|_| state == "Pending");
             all.push(CheckAnswer {
                 workload: key.clone(),
                 resource_version: object.resource_version(),
                 check: check["name"].as_str().unwrap_or_default().to_owned(),
                 state,
                 message,
+                since: since.map(str::to_owned),
             });
         }
     }
@@ -97,32 +104,30 @@ fn gate_of<'a>(
     found
 }
 
-fn answer(gate: &GateOf<'_>) -> Option<(&'static str, String)> {
+fn answer(gate: &GateOf<'_>, check: &Value, now: Timestamp) -> Option<(&'static str, String)> {
     match gate {
         GateOf::Unseen => None,
         GateOf::Nobodys => Some(("Ready", "no TrainingRun is about it".to_owned())),
         GateOf::Run(RunGate::Open(why)) => Some(("Ready", why.clone())),
-        GateOf::Run(RunGate::Shut(why)) => Some(("Retry", why.clone())),
+        GateOf::Run(RunGate::Shut(why)) => {
+            let kept = since(check).and_then(|since| now.since(since));
+            match kept.is_some_and(|kept| kept >= KEPT) {
+                true => Some(("Retry", why.clone())),
+                false => (check["message"] != why.as_str()).then(|| ("Pending", why.clone())),
+            }
+        }
     }
 }
 
 impl CheckAnswer {
-    /// Whether it may start.
-    pub fn is_ready(&self) -> bool {
-        self.state == "Ready"
-    }
-
     /// As it is written into the status of the Workload, in this version of Kueue's API.
     pub fn patch(&self, api_version: &str, now: Timestamp) -> Value {
-        let mut state = json!({
+        let state = json!({
             "name": self.check,
             "state": self.state,
             "message": self.message,
-            "lastTransitionTime": to_the_second(now),
+            "lastTransitionTime": self.since.clone().unwrap_or_else(|| to_the_second(now)),
         });
-        if !self.is_ready() {
-            state["requeueAfterSeconds"] = json!(AGAIN_SECONDS);
-        }
         json!({
             "apiVersion": api_version,
             "kind": "Workload",

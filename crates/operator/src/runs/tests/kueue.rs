@@ -174,45 +174,57 @@ fn asking(state: &str) -> Value {
     json!({
         "/status/conditions": [{ "type": "QuotaReserved", "status": "True" }],
         "/status/admissionChecks": [
-            { "name": "theirs", "state": "Pending" }, { "name": "ours", "state": state },
+            { "name": "theirs", "state": "Pending" },
+            { "name": "ours", "state": state, "lastTransitionTime": "2026-11-15T14:00:00Z" },
         ],
     })
 }
 
-fn answered(more: &Value, gates: &[(&str, Option<RunGate>)]) -> Vec<(bool, Value)> {
+/// What is answered a minute after that.
+fn answered(more: &Value, gates: &[(&str, Option<RunGate>)]) -> Vec<Value> {
     let all: JobObjects = [workload("a", more)].into();
     let gates = gates
         .iter()
         .map(|(name, gate)| (("ml".to_owned(), JobKind::JobSet, (*name).to_owned()), gate.clone()));
     let checks = BTreeSet::from(["ours".to_owned()]);
-    let answers = answers(&checks, &all, &gates.collect());
-    let patch = |one: &check::CheckAnswer| one.patch("kueue.x-k8s.io/v1beta2", at(0));
-    answers.iter().map(|one| (one.is_ready(), patch(one))).collect()
+    let answers = answers(&checks, &all, &gates.collect(), at(60));
+    answers.iter().map(|one| one.patch("kueue.x-k8s.io/v1beta2", at(60))).collect()
 }
 
 #[test]
 fn a_workload_that_is_to_wait_is_sent_back_and_any_other_may_start() {
     let shut = || Some(RunGate::Shut("it waits for a loan".to_owned()));
     let open = || Some(RunGate::Open("on-demand".to_owned()));
-    let [(ready, patch)] = &answered(&asking("Pending"), &[("a", shut())])[..] else { panic!() };
-    assert!(!ready);
+    let [patch] = &answered(&asking("Pending"), &[("a", shut())])[..] else { panic!() };
     assert_eq!(
         patch["status"]["admissionChecks"],
         json!([{
             "name": "ours", "state": "Retry", "message": "it waits for a loan",
-            "lastTransitionTime": "2026-11-15T14:00:00Z", "requeueAfterSeconds": 45,
+            "lastTransitionTime": "2026-11-15T14:01:00Z",
         }])
     );
     assert_eq!(patch["metadata"]["resourceVersion"], "7", "an answer to this and to nothing later");
     for gates in [vec![("a", open())], vec![("b", shut())], vec![]] {
-        let [(ready, patch)] = &answered(&asking("Pending"), &gates)[..] else { panic!() };
-        assert!(*ready && patch["status"]["admissionChecks"][0]["state"] == "Ready");
-        assert_eq!(patch["status"]["admissionChecks"].as_array().unwrap().len(), 1);
+        let [patch] = &answered(&asking("Pending"), &gates)[..] else { panic!() };
+        let [check] = &patch["status"]["admissionChecks"].as_array().unwrap()[..] else { panic!() };
+        assert_eq!(check["state"], "Ready");
     }
+    // Its quota is its own for half a minute; why it waits is said once.
+    let mut young = asking("Pending");
+    young["/status/admissionChecks"][1]["lastTransitionTime"] = json!("2026-11-15T14:00:40Z");
+    let [patch] = &answered(&young, &[("a", shut())])[..] else { panic!() };
+    let check = &patch["status"]["admissionChecks"][0];
+    assert_eq!(
+        (&check["state"], &check["message"]),
+        (&json!("Pending"), &json!("it waits for a loan"))
+    );
+    assert_eq!(check["lastTransitionTime"], "2026-11-15T14:00:40Z", "or it would never be over");
+    young["/status/admissionChecks"][1]["message"] = json!("it waits for a loan");
+    assert_eq!(answered(&young, &[("a", shut())]), [Value::Null; 0]);
     // A run of which nothing is known yet waits; what was answered is not answered again.
-    assert_eq!(answered(&asking("Pending"), &[("a", None)]), []);
+    assert_eq!(answered(&asking("Pending"), &[("a", None)]), [Value::Null; 0]);
     for state in ["Ready", "Retry", "Rejected"] {
-        assert_eq!(answered(&asking(state), &[("a", shut())]), []);
+        assert_eq!(answered(&asking(state), &[("a", shut())]), [Value::Null; 0]);
     }
 }
 
@@ -225,16 +237,26 @@ fn what_was_admitted_is_never_sent_back() {
         more["/status/conditions"] = all.collect();
         more
     };
-    assert_eq!(answered(&conditions(&["QuotaReserved", "Admitted"]), &[("a", shut())]), []);
-    assert_eq!(answered(&conditions(&["QuotaReserved", "Finished"]), &[("a", shut())]), []);
-    assert_eq!(answered(&conditions(&[]), &[("a", shut())]), [], "it has no quota yet");
+    assert_eq!(
+        answered(&conditions(&["QuotaReserved", "Admitted"]), &[("a", shut())]),
+        [Value::Null; 0]
+    );
+    assert_eq!(
+        answered(&conditions(&["QuotaReserved", "Finished"]), &[("a", shut())]),
+        [Value::Null; 0]
+    );
+    assert_eq!(
+        answered(&conditions(&[]), &[("a", shut())]),
+        [Value::Null; 0],
+        "it has no quota yet"
+    );
     let mut inactive = asking("Pending");
     inactive["/spec/active"] = json!(false);
-    assert_eq!(answered(&inactive, &[("a", shut())]), []);
+    assert_eq!(answered(&inactive, &[("a", shut())]), [Value::Null; 0]);
     for broken in [json!("none"), json!([{ "state": "Pending" }]), json!({ "name": "ours" })] {
         let mut more = asking("Pending");
         more["/status/admissionChecks"] = broken;
-        assert_eq!(answered(&more, &[("a", shut())]), []);
+        assert_eq!(answered(&more, &[("a", shut())]), [Value::Null; 0]);
     }
 }
 
