@@ -220,10 +220,4 @@ mod tests {
         let tables: Vec<String> = whys.iter().map(|why| answer_table(why, Detail::Full)).collect();
         insta::assert_snapshot!(tables.join("\n"));
     }
-
-    #[test]
-    fn a_prefix_says_that_a_run_is_meant() {
-        assert_eq!(named("run/ml/ft"), Some("ml/ft"));
-        assert_eq!(named("ml/ft"), None);
-    }
 }

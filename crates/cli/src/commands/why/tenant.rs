@@ -258,10 +258,4 @@ mod tests {
         let tables: Vec<String> = whys.iter().map(|why| answer_table(why, Detail::Full)).collect();
         insta::assert_snapshot!(tables.join("\n"));
     }
-
-    #[test]
-    fn a_prefix_says_that_a_tenant_is_meant() {
-        assert_eq!(named("tenant/ml/search"), Some("ml/search"));
-        assert_eq!(named("ml/search"), None);
-    }
 }
