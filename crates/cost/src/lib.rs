@@ -10,15 +10,15 @@
 //! [`attribute`].
 
 pub mod attribute;
+pub mod bill;
 pub mod civil;
+pub mod commitments;
 pub mod focus;
 pub mod money;
 pub mod price;
 pub mod row;
 pub mod split;
 pub mod sums;
-#[cfg(any(test, feature = "testing"))]
-pub mod testing;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 pub mod uses;
