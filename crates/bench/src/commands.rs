@@ -1,7 +1,7 @@
 //! The command line: one variant per bench, as `cargo xtask bench` passes them on.
 
 use crate::{
-    admission, backtest, checkout, datasets, gateway, live, recorded, tenants, training,
+    admission, backtest, checkout, cost, datasets, gateway, live, recorded, tenants, training,
     wrong_capacity,
 };
 use anyhow::Result;
@@ -26,6 +26,8 @@ enum Bench {
     Tenants(tenants::Args),
     /// Training runs on recorded spot machines: cost, lateness, saves, preemptions
     Training(training::Args),
+    /// What GPUs cost: sums of a month, FOCUS, commitments on recorded weeks, changes that are found
+    Cost(cost::Args),
     /// The public data that figures rest on: what is absent, and what differs
     Data(datasets::Args),
 }
@@ -41,6 +43,7 @@ pub(crate) fn run() -> Result<()> {
         Bench::WrongCapacity(args) => wrong_capacity::run(&root, &args),
         Bench::Tenants(args) => tenants::run(&root, &args),
         Bench::Training(args) => training::run(&root, &args),
+        Bench::Cost(args) => cost::run(&root, &args),
         Bench::Data(args) => datasets::run(&root, &args),
     }
 }

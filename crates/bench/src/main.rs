@@ -11,6 +11,7 @@ mod cells;
 mod choice;
 mod commands;
 mod contenders;
+mod cost;
 mod datasets;
 mod documents;
 mod drills;

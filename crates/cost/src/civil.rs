@@ -28,7 +28,8 @@ impl BillingMonth {
     }
 
     pub const fn next(self) -> Self {
-        let (year, month) = if self.month == 12 { (self.year + 1, 1) } else { (self.year, self.month + 1) };
+        let (year, month) =
+            if self.month == 12 { (self.year + 1, 1) } else { (self.year, self.month + 1) };
         Self { year, month }
     }
 }
@@ -127,7 +128,8 @@ mod tests {
     fn known_days_and_the_forms_of_clouds() {
         assert_eq!(time_text(Timestamp::from_millis(951_782_400_000)), "2000-02-29T00:00:00Z");
         let expected = Some(Timestamp::from_micros(1_795_142_400_000_000));
-        for text in ["2026-11-20T02:40:00Z", "2026-11-20 02:40:00 UTC", "2026-11-20T02:40:00.000Z"] {
+        for text in ["2026-11-20T02:40:00Z", "2026-11-20 02:40:00 UTC", "2026-11-20T02:40:00.000Z"]
+        {
             assert_eq!(read_time(text), expected, "{text}");
         }
         assert_eq!(read_time("2026-11-20"), Some(day_start(expected.unwrap())));
@@ -135,8 +137,20 @@ mod tests {
 
     #[test]
     fn what_is_no_time_is_refused() {
-        let wrong = ["", "2026-02-29", "2026-13-01", "2026-1-1", "2026-11-20T24:00:00Z", "20.11.2026", "2026-11-20T02:40Z",
-            "2026-11-20T02:40:00+01:00", "2026-11-20T02:40:00.Z", "-026-11-20", "1969-12-31", "2026-11-20-01"];
+        let wrong = [
+            "",
+            "2026-02-29",
+            "2026-13-01",
+            "2026-1-1",
+            "2026-11-20T24:00:00Z",
+            "20.11.2026",
+            "2026-11-20T02:40Z",
+            "2026-11-20T02:40:00+01:00",
+            "2026-11-20T02:40:00.Z",
+            "-026-11-20",
+            "1969-12-31",
+            "2026-11-20-01",
+        ];
         for text in wrong {
             assert_eq!(read_time(text), None, "{text}");
         }

@@ -71,10 +71,22 @@ pub fn import(text: &str) -> Result<BillFile, BillProblem> {
         what: error.to_string(),
     };
     let header = reader.headers().map_err(broken)?.clone();
-    let places: BTreeMap<&str, usize> = header.iter().enumerate().map(|(at, name)| (name, at)).collect();
-    for column in ["ChargePeriodStart", "ChargePeriodEnd", "BilledCost", "EffectiveCost", "ChargeCategory", "BillingCurrency"] {
+    let places: BTreeMap<&str, usize> =
+        header.iter().enumerate().map(|(at, name)| (name, at)).collect();
+    for column in [
+        "ChargePeriodStart",
+        "ChargePeriodEnd",
+        "BilledCost",
+        "EffectiveCost",
+        "ChargeCategory",
+        "BillingCurrency",
+    ] {
         if !places.contains_key(column) {
-            return Err(BillProblem { line: 1, column, what: "the file has no such column".to_owned() });
+            return Err(BillProblem {
+                line: 1,
+                column,
+                what: "the file has no such column".to_owned(),
+            });
         }
     }
     let version = version(&places);
@@ -117,7 +129,10 @@ impl Cells<'_> {
     fn line(&self, version: FocusVersion) -> Result<BillLine, BillProblem> {
         let currency = self.required("BillingCurrency")?;
         if currency != "USD" {
-            return Err(self.wrong("BillingCurrency", format!("`{currency}` is not USD, and no rate is known here")));
+            return Err(self.wrong(
+                "BillingCurrency",
+                format!("`{currency}` is not USD, and no rate is known here"),
+            ));
         }
         let (from, to) = (self.time("ChargePeriodStart")?, self.time("ChargePeriodEnd")?);
         if to <= from {
@@ -160,7 +175,8 @@ impl Cells<'_> {
     fn money(&self, column: &'static str) -> Result<PicoDollars, BillProblem> {
         let text = self.required(column)?;
         // Some exports write the sign of an exponent, which the standard forbids; the number is clear.
-        PicoDollars::read(&text.replace("E+", "E").replace("e+", "e")).map_err(|error| self.wrong(column, error.to_string()))
+        PicoDollars::read(&text.replace("E+", "E").replace("e+", "e"))
+            .map_err(|error| self.wrong(column, error.to_string()))
     }
 
     fn wrong(&self, column: &'static str, what: String) -> BillProblem {

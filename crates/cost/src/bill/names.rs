@@ -14,7 +14,9 @@ pub fn resource_name(id: &str) -> String {
     }
     let parts: Vec<&str> = lower.rsplit('/').collect();
     match parts[..] {
-        [name, "instances", zone, "zones", project, "projects", ..] => format!("{project}/{zone}/{name}"),
+        [name, "instances", zone, "zones", project, "projects", ..] => {
+            format!("{project}/{zone}/{name}")
+        }
         [name, ..] if !name.is_empty() => name.to_owned(),
         _ => lower,
     }

@@ -43,8 +43,14 @@ pub enum DifferenceKind {
 }
 
 impl DifferenceKind {
-    pub const ALL: [Self; 6] =
-        [Self::Matched, Self::PriceDiffers, Self::PriceUnknown, Self::NotSeen, Self::NotBilled, Self::NoResource];
+    pub const ALL: [Self; 6] = [
+        Self::Matched,
+        Self::PriceDiffers,
+        Self::PriceUnknown,
+        Self::NotSeen,
+        Self::NotBilled,
+        Self::NoResource,
+    ];
 
     pub const fn name(self) -> &'static str {
         match self {
@@ -81,7 +87,9 @@ impl Reconciliation {
     /// How many of a kind, what the bill has for them and what we have.
     pub fn sum(&self, kind: DifferenceKind) -> (usize, PicoDollars, PicoDollars) {
         let of = self.all.iter().filter(|one| one.kind == kind);
-        let add = |(count, billed, seen), one: &Difference| (count + 1, billed + one.billed, seen + one.seen);
+        let add = |(count, billed, seen), one: &Difference| {
+            (count + 1, billed + one.billed, seen + one.seen)
+        };
         of.fold((0, PicoDollars::ZERO, PicoDollars::ZERO), add)
     }
 }
@@ -126,7 +134,11 @@ pub fn reconcile(lines: &[BillLine], nodes: &[SeenNode], tolerance_ppm: u32) -> 
             from = to;
         }
     }
-    all.extend(cells.into_iter().map(|((resource, from), cell)| cell.difference(resource, from, tolerance_ppm)));
+    all.extend(
+        cells
+            .into_iter()
+            .map(|((resource, from), cell)| cell.difference(resource, from, tolerance_ppm)),
+    );
     Reconciliation { grain, all }
 }
 
@@ -140,7 +152,11 @@ impl Cell {
             _ => {
                 let apart = (billed - seen).get().unsigned_abs();
                 let allowed = billed.get().unsigned_abs() / 1_000_000 * u128::from(tolerance_ppm);
-                if apart <= allowed { DifferenceKind::Matched } else { DifferenceKind::PriceDiffers }
+                if apart <= allowed {
+                    DifferenceKind::Matched
+                } else {
+                    DifferenceKind::PriceDiffers
+                }
             }
         };
         Difference { kind, resource: Some(resource), from, billed, seen }

@@ -18,7 +18,12 @@ fn at(hours: u64) -> Timestamp {
 
 fn nodes(count: u64, hours: u64) -> Vec<SeenNode> {
     let hourly = |node: u64| Some(PicoDollars::from_dollars(10 + node as i64));
-    let node = |node| SeenNode { id: format!("aws:///us-east-1a/i-{node:04}"), from: at(0), to: at(hours), hourly: hourly(node) };
+    let node = |node| SeenNode {
+        id: format!("aws:///us-east-1a/i-{node:04}"),
+        from: at(0),
+        to: at(hours),
+        hourly: hourly(node),
+    };
     (0..count).map(node).collect()
 }
 
@@ -41,7 +46,9 @@ fn line(resource: &str, from: u64, to: u64, dollars: PicoDollars) -> FocusRow {
 fn bill(nodes: &[SeenNode], hours: u64, step: u64) -> Vec<FocusRow> {
     let pieces = |node: &SeenNode| {
         let (id, hourly) = (node.id.rsplit('/').next().unwrap().to_owned(), node.hourly.unwrap());
-        (0..hours).step_by(step as usize).map(move |from| line(&id, from, from + step, hourly.times(step.into())))
+        (0..hours)
+            .step_by(step as usize)
+            .map(move |from| line(&id, from, from + step, hourly.times(step.into())))
     };
     nodes.iter().flat_map(pieces).collect()
 }
@@ -65,8 +72,14 @@ fn compared(rows: &[FocusRow], nodes: &[SeenNode]) -> BTreeMap<&'static str, (us
 fn a_bill_that_says_the_same_matches_by_hours_and_by_days() {
     let nodes = nodes(3, 48);
     let all = 48 * (10 + 11 + 12);
-    assert_eq!(compared(&bill(&nodes, 48, 1), &nodes), BTreeMap::from([("matched", (144, all, all))]));
-    assert_eq!(compared(&bill(&nodes, 48, 24), &nodes), BTreeMap::from([("matched", (6, all, all))]));
+    assert_eq!(
+        compared(&bill(&nodes, 48, 1), &nodes),
+        BTreeMap::from([("matched", (144, all, all))])
+    );
+    assert_eq!(
+        compared(&bill(&nodes, 48, 24), &nodes),
+        BTreeMap::from([("matched", (6, all, all))])
+    );
 }
 
 #[test]
@@ -114,7 +127,11 @@ fn older_versions_are_known_by_their_columns_and_their_providers_mapped() {
         (",ProviderName,PublisherName", ",AWS,Datadog", FocusVersion::V1_0),
         (",ProviderName,PublisherName,ServiceSubcategory", ",AWS,Datadog,x", FocusVersion::V1_1),
         (",ProviderName,PublisherName,InvoiceId", ",AWS,Datadog,1", FocusVersion::V1_2),
-        (",ProviderName,PublisherName,HostProviderName,ServiceProviderName", ",x,x,AWS,Datadog", FocusVersion::V1_3),
+        (
+            ",ProviderName,PublisherName,HostProviderName,ServiceProviderName",
+            ",x,x,AWS,Datadog",
+            FocusVersion::V1_3,
+        ),
         (",HostProviderName,ServiceProviderName", ",AWS,Datadog", FocusVersion::V1_4),
     ];
     for (columns, values, version) in table {

@@ -11,7 +11,8 @@ impl PastNeeds {
         if self.needs.iter().all(|need| need.gpus.is_empty()) {
             return None;
         }
-        let reserved = Commitment::Reserved(self.needs.iter().map(PastNeed::best_reserved).collect());
+        let reserved =
+            Commitment::Reserved(self.needs.iter().map(PastNeed::best_reserved).collect());
         let plan = Commitment::SavingsPlan(self.best_plan());
         [Commitment::OnDemand, plan, reserved].into_iter().min_by_key(|one| self.cost(one))
     }
@@ -19,10 +20,15 @@ impl PastNeeds {
     /// What the past costs with a commitment.
     pub fn cost(&self, commitment: &Commitment) -> PicoDollars {
         match commitment {
-            Commitment::OnDemand => self.needs.iter().map(|need| reserved_cost(need, self.step, 0)).sum(),
-            Commitment::Reserved(gpus) => {
-                self.needs.iter().zip(gpus).map(|(need, gpus)| reserved_cost(need, self.step, *gpus)).sum()
+            Commitment::OnDemand => {
+                self.needs.iter().map(|need| reserved_cost(need, self.step, 0)).sum()
             }
+            Commitment::Reserved(gpus) => self
+                .needs
+                .iter()
+                .zip(gpus)
+                .map(|(need, gpus)| reserved_cost(need, self.step, *gpus))
+                .sum(),
             Commitment::SavingsPlan(hourly) => plan_cost(self, *hourly),
         }
     }
@@ -58,8 +64,10 @@ impl PastNeeds {
         // By on-demand over plan price, multiplied out; names settle what is equal.
         covered.sort_by(|a, b| {
             let price = |need: &PastNeed| need.plan.unwrap_or_default().get();
-            let (a_saving, b_saving) =
-                (a.on_demand.get().saturating_mul(price(b)), b.on_demand.get().saturating_mul(price(a)));
+            let (a_saving, b_saving) = (
+                a.on_demand.get().saturating_mul(price(b)),
+                b.on_demand.get().saturating_mul(price(a)),
+            );
             b_saving.cmp(&a_saving).then_with(|| a.accelerator.cmp(&b.accelerator))
         });
         covered
@@ -88,7 +96,11 @@ impl PastNeed {
         let needed = reserved.get() * steps / self.on_demand.get() + 1;
         let mut sorted = self.gpus.clone();
         sorted.sort_unstable();
-        usize::try_from(steps - needed).ok().and_then(|place| sorted.get(place)).copied().unwrap_or(0)
+        usize::try_from(steps - needed)
+            .ok()
+            .and_then(|place| sorted.get(place))
+            .copied()
+            .unwrap_or(0)
     }
 }
 

@@ -78,7 +78,9 @@ pub struct CommitmentAdvice {
 pub fn advise(past: &PastNeeds) -> Option<CommitmentAdvice> {
     let commitment = past.best()?;
     let break_even = match &commitment {
-        Commitment::Reserved(gpus) => past.needs.iter().zip(gpus).filter_map(|(need, gpus)| need.break_even(*gpus)).collect(),
+        Commitment::Reserved(gpus) => {
+            past.needs.iter().zip(gpus).filter_map(|(need, gpus)| need.break_even(*gpus)).collect()
+        }
         Commitment::OnDemand | Commitment::SavingsPlan(_) => Vec::new(),
     };
     let (first, second) = past.halves();
@@ -110,13 +112,17 @@ impl PastNeeds {
     }
 
     fn cut(&self, part: impl Fn(&[u32]) -> Vec<u32>) -> Self {
-        let needs = self.needs.iter().map(|need| PastNeed { gpus: part(&need.gpus), ..need.clone() });
+        let needs =
+            self.needs.iter().map(|need| PastNeed { gpus: part(&need.gpus), ..need.clone() });
         Self { step: self.step, needs: needs.collect() }
     }
 
     fn halves(&self) -> (Self, Self) {
         let half = self.steps() / 2;
-        (self.cut(|gpus| gpus[..half.min(gpus.len())].to_vec()), self.cut(|gpus| gpus[half.min(gpus.len())..].to_vec()))
+        (
+            self.cut(|gpus| gpus[..half.min(gpus.len())].to_vec()),
+            self.cut(|gpus| gpus[half.min(gpus.len())..].to_vec()),
+        )
     }
 
     fn halved(&self) -> Self {
@@ -135,7 +141,8 @@ impl PastNeed {
             accelerator: self.accelerator.clone(),
             gpus,
             used_ppm: used * 1_000_000 / steps,
-            needed_ppm: u64::try_from(reserved * 1_000_000 / self.on_demand.get()).unwrap_or(u64::MAX),
+            needed_ppm: u64::try_from(reserved * 1_000_000 / self.on_demand.get())
+                .unwrap_or(u64::MAX),
         })
     }
 }

@@ -28,7 +28,11 @@ impl BoundDetector {
     pub(super) fn observe(&mut self, hit: bool) {
         for (value, part) in self.values.iter_mut().zip(ALTERNATIVES) {
             let alternative = self.bound + part * (1.0 - self.bound);
-            let ratio = if hit { alternative / self.bound } else { (1.0 - alternative) / (1.0 - self.bound) };
+            let ratio = if hit {
+                alternative / self.bound
+            } else {
+                (1.0 - alternative) / (1.0 - self.bound)
+            };
             *value = ratio * (*value + 1.0);
         }
         self.recent += (f64::from(u8::from(hit)) - self.recent) / RECENT;

@@ -36,13 +36,19 @@ impl TextScript {
     /// Any kana make a text Japanese, which has more Han than kana.
     pub fn of(text: &str) -> Self {
         let mut counts = [0u32; Self::ALL.len()];
-        text.chars().take(READ).filter(|letter| letter.is_alphabetic()).for_each(|letter| counts[Self::of_letter(letter) as usize] += 1);
+        text.chars()
+            .take(READ)
+            .filter(|letter| letter.is_alphabetic())
+            .for_each(|letter| counts[Self::of_letter(letter) as usize] += 1);
         if counts[Self::Kana as usize] > 0 && counts[Self::Han as usize] > 0 {
             counts[Self::Kana as usize] += counts[Self::Han as usize];
         }
         let most = counts.iter().copied().max().unwrap_or(0);
         // Of equal ones the first.
-        Self::ALL.into_iter().find(|script| most > 0 && counts[*script as usize] == most).unwrap_or(Self::Other)
+        Self::ALL
+            .into_iter()
+            .find(|script| most > 0 && counts[*script as usize] == most)
+            .unwrap_or(Self::Other)
     }
 
     const fn of_letter(letter: char) -> Self {
@@ -51,7 +57,9 @@ impl TextScript {
             0x370..=0x3ff | 0x1f00..=0x1fff => Self::Greek,
             0x400..=0x52f => Self::Cyrillic,
             0x590..=0x5ff => Self::Hebrew,
-            0x600..=0x6ff | 0x750..=0x77f | 0x8a0..=0x8ff | 0xfb50..=0xfdff | 0xfe70..=0xfeff => Self::Arabic,
+            0x600..=0x6ff | 0x750..=0x77f | 0x8a0..=0x8ff | 0xfb50..=0xfdff | 0xfe70..=0xfeff => {
+                Self::Arabic
+            }
             0x900..=0x97f => Self::Devanagari,
             0xe00..=0xe7f => Self::Thai,
             0x3040..=0x30ff | 0x31f0..=0x31ff | 0xff66..=0xff9f => Self::Kana,

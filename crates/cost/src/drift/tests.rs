@@ -6,14 +6,21 @@ const WITHIN: u64 = 2_000;
 
 fn usual(numbers: &mut SeededNumbers) -> ObservedRequest {
     // The product of shares has a long tail, as lengths have.
-    let length = |mean: f64, numbers: &mut SeededNumbers| (mean * -numbers.share().max(1e-9).ln()) as u32 + 1;
+    let length = |mean: f64, numbers: &mut SeededNumbers| {
+        (mean * -numbers.share().max(1e-9).ln()) as u32 + 1
+    };
     let finish = match numbers.below(100) {
         0..=1 => FinishKind::Error,
         2..=11 => FinishKind::Length,
         _ => FinishKind::Stop,
     };
     let script = if numbers.below(10) == 0 { TextScript::Han } else { TextScript::Latin };
-    ObservedRequest { prompt: length(900.0, numbers), output: length(250.0, numbers), finish, script }
+    ObservedRequest {
+        prompt: length(900.0, numbers),
+        output: length(250.0, numbers),
+        finish,
+        script,
+    }
 }
 
 type Change = fn(ObservedRequest, &mut SeededNumbers) -> ObservedRequest;
@@ -50,7 +57,10 @@ fn planted_changes_are_found_within_the_stated_number_of_requests() {
                 let request = usual(&mut numbers);
                 watch.observe(change(request, &mut numbers))
             });
-            assert!(found.is_some_and(|drift| drift.recent > drift.bound - 0.1), "{name}, seed {seed}: {found:?}");
+            assert!(
+                found.is_some_and(|drift| drift.recent > drift.bound - 0.1),
+                "{name}, seed {seed}: {found:?}"
+            );
             assert!(watch.is_learning());
         }
     }
@@ -106,7 +116,8 @@ fn settings_that_promise_nothing_are_not_taken() {
     let none = DriftSettings { reference: 0, margin: f64::NAN, mean_requests: 0.0 };
     let mut watch = DriftWatch::new(none);
     let mut numbers = SeededNumbers(1);
-    (0..DriftSettings::USUAL.reference - 1).for_each(|_| assert_eq!(watch.observe(usual(&mut numbers)), None));
+    (0..DriftSettings::USUAL.reference - 1)
+        .for_each(|_| assert_eq!(watch.observe(usual(&mut numbers)), None));
     assert!(watch.is_learning());
     watch.observe(usual(&mut numbers));
     assert!(!watch.is_learning());

@@ -150,7 +150,8 @@ impl DriftWatch {
                 if sum / (detectors.len() as f64) < self.settings.mean_requests {
                     return None;
                 }
-                let most = detectors.iter().max_by(|(_, a), (_, b)| a.value().total_cmp(&b.value()))?;
+                let most =
+                    detectors.iter().max_by(|(_, a), (_, b)| a.value().total_cmp(&b.value()))?;
                 let (feature, detector) = most;
                 let drift = Drift {
                     feature: *feature,
@@ -167,7 +168,9 @@ impl DriftWatch {
 
 fn detectors(reference: &[ObservedRequest], margin: f64) -> Vec<(DriftFeature, BoundDetector)> {
     let mut features = Vec::new();
-    let mut lengths = |length: fn(&ObservedRequest) -> u32, above: fn(u32) -> DriftFeature, within: fn(u32) -> DriftFeature| {
+    let mut lengths = |length: fn(&ObservedRequest) -> u32,
+                       above: fn(u32) -> DriftFeature,
+                       within: fn(u32) -> DriftFeature| {
         let mut sorted: Vec<u32> = reference.iter().map(length).collect();
         sorted.sort_unstable();
         for cut in CUTS {

@@ -212,16 +212,34 @@ pub(super) const SKU_PROPERTIES: &[&str] = &[
 pub(super) const SERVICES: &[(&str, &[&str])] = &[
     (
         "AI and Machine Learning",
-        &["AI Platforms", "Bots", "Generative AI", "Machine Learning", "Natural Language Processing"],
+        &[
+            "AI Platforms",
+            "Bots",
+            "Generative AI",
+            "Machine Learning",
+            "Natural Language Processing",
+        ],
     ),
     (
         "Analytics",
-        &["Analytics Platforms", "Business Intelligence", "Data Processing", "Search", "Streaming Analytics"],
+        &[
+            "Analytics Platforms",
+            "Business Intelligence",
+            "Data Processing",
+            "Search",
+            "Streaming Analytics",
+        ],
     ),
     ("Business Applications", &["Productivity and Collaboration"]),
     (
         "Compute",
-        &["Containers", "End User Computing", "Quantum Compute", "Serverless Compute", "Virtual Machines"],
+        &[
+            "Containers",
+            "End User Computing",
+            "Quantum Compute",
+            "Serverless Compute",
+            "Virtual Machines",
+        ],
     ),
     (
         "Databases",
@@ -279,7 +297,10 @@ pub(super) const SERVICES: &[(&str, &[&str])] = &[
         "Security",
         &["Secret Management", "Security Posture Management", "Threat Detection and Response"],
     ),
-    ("Storage", &["Backup Storage", "Block Storage", "File Storage", "Object Storage", "Storage Platforms"]),
+    (
+        "Storage",
+        &["Backup Storage", "Block Storage", "File Storage", "Object Storage", "Storage Platforms"],
+    ),
     ("Web", &["Application Platforms"]),
     ("Other", &[]),
 ];

@@ -65,21 +65,28 @@ pub struct FocusExport {
 pub fn export(rows: &[CostRow], issuer: &FocusIssuer) -> FocusExport {
     let mut export = FocusExport::default();
     for row in rows {
-        Charges { row, issuer, period: BillingMonth::of(row.start), correction: false, sign: 1 }.add(&mut export);
+        Charges { row, issuer, period: BillingMonth::of(row.start), correction: false, sign: 1 }
+            .add(&mut export);
     }
     export
 }
 
 /// What an invoiced row was is taken back, and what it should have been is charged, in the billing period of `now`. The
 /// rows are marked as corrections if that is a later one than theirs.
-pub fn corrections(before: &[CostRow], after: &[CostRow], now: Timestamp, issuer: &FocusIssuer) -> FocusExport {
+pub fn corrections(
+    before: &[CostRow],
+    after: &[CostRow],
+    now: Timestamp,
+    issuer: &FocusIssuer,
+) -> FocusExport {
     let mut export = FocusExport::default();
     let period = BillingMonth::of(now);
     for (rows, sign) in [(before, -1), (after, 1)] {
         for row in rows {
             let own = BillingMonth::of(row.start);
             let before = export.withheld;
-            Charges { row, issuer, period: period.max(own), correction: period > own, sign }.add(&mut export);
+            Charges { row, issuer, period: period.max(own), correction: period > own, sign }
+                .add(&mut export);
             // Time that had no price before had no charge to take back.
             export.withheld = if sign < 0 { before } else { export.withheld };
         }
@@ -143,9 +150,30 @@ impl Charges<'_> {
     fn tokens(&self, prices: &ListPrices, rows: &mut Vec<FocusRow>) {
         let served = &self.row.served;
         let kinds = [
-            ("input", "Input tokens", served.input, prices.input, READ, r#"{"x_TokenDirection":"Input","x_TokenCacheAction":"Uncached"}"#),
-            ("cached-input", "Cached input tokens", served.cached_input, prices.cached_input, CACHED, r#"{"x_TokenDirection":"Input","x_TokenCacheAction":"Read"}"#),
-            ("output", "Output tokens", served.output, prices.output, WRITTEN, r#"{"x_TokenDirection":"Output"}"#),
+            (
+                "input",
+                "Input tokens",
+                served.input,
+                prices.input,
+                READ,
+                r#"{"x_TokenDirection":"Input","x_TokenCacheAction":"Uncached"}"#,
+            ),
+            (
+                "cached-input",
+                "Cached input tokens",
+                served.cached_input,
+                prices.cached_input,
+                CACHED,
+                r#"{"x_TokenDirection":"Input","x_TokenCacheAction":"Read"}"#,
+            ),
+            (
+                "output",
+                "Output tokens",
+                served.output,
+                prices.output,
+                WRITTEN,
+                r#"{"x_TokenDirection":"Output"}"#,
+            ),
         ];
         let mut behind = self.row.spent.on(GpuUse::Useful);
         behind += self.row.spent.on(GpuUse::Missed);
@@ -233,7 +261,12 @@ impl Charges<'_> {
         row.set(C::PricingQuantity, amount(charge.priced));
         row.set(C::PricingUnit, charge.pricing_unit);
         row.set(C::PricingCategory, "Standard");
-        for column in [C::ListUnitPrice, C::ContractedUnitPrice, C::PricingCurrencyListUnitPrice, C::PricingCurrencyContractedUnitPrice] {
+        for column in [
+            C::ListUnitPrice,
+            C::ContractedUnitPrice,
+            C::PricingCurrencyListUnitPrice,
+            C::PricingCurrencyContractedUnitPrice,
+        ] {
             row.set(column, charge.unit_price.to_string());
         }
         row.set(C::ListCost, amount(listed));
@@ -308,8 +341,14 @@ impl Charges<'_> {
             row.set_own(column, value.as_deref().unwrap_or_default());
         }
         if self.row.served.requests > 0 {
-            row.set_own(X::Requests, (self.sign * i128::from(self.row.served.requests)).to_string());
-            row.set_own(X::MissedRequests, (self.sign * i128::from(self.row.served.missed)).to_string());
+            row.set_own(
+                X::Requests,
+                (self.sign * i128::from(self.row.served.requests)).to_string(),
+            );
+            row.set_own(
+                X::MissedRequests,
+                (self.sign * i128::from(self.row.served.missed)).to_string(),
+            );
         }
         let unpriced = self.row.spent.paid().unpriced;
         if !unpriced.is_zero() {

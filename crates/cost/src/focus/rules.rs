@@ -25,11 +25,15 @@ pub(super) const ROW_RULES: &[RowRule] = &[
     rule(C::ChargePeriodEnd, "is after ChargePeriodStart", |row| {
         row.get(C::ChargePeriodEnd) > row.get(C::ChargePeriodStart)
     }),
-    rule(C::ChargePeriodStart, "is within the billing period, unless the row is a correction", |row| {
-        is_correction(row)
-            || (row.get(C::ChargePeriodStart) >= row.get(C::BillingPeriodStart)
-                && row.get(C::ChargePeriodStart) < row.get(C::BillingPeriodEnd))
-    }),
+    rule(
+        C::ChargePeriodStart,
+        "is within the billing period, unless the row is a correction",
+        |row| {
+            is_correction(row)
+                || (row.get(C::ChargePeriodStart) >= row.get(C::BillingPeriodStart)
+                    && row.get(C::ChargePeriodStart) < row.get(C::BillingPeriodEnd))
+        },
+    ),
     rule(C::ChargeClass, "is Correction where the charge began before the billing period", |row| {
         is_correction(row) || row.get(C::ChargePeriodStart) >= row.get(C::BillingPeriodStart)
     }),
@@ -40,7 +44,9 @@ pub(super) const ROW_RULES: &[RowRule] = &[
         only_with(row, C::CapacityReservationStatus, C::CapacityReservationId)
     }),
     rule(C::CapacityReservationStatus, "is not null for usage of a reservation", |row| {
-        !has(row, C::CapacityReservationId) || category(row) != "Usage" || has(row, C::CapacityReservationStatus)
+        !has(row, C::CapacityReservationId)
+            || category(row) != "Usage"
+            || has(row, C::CapacityReservationStatus)
     }),
     rule(C::CommitmentDiscountCategory, "is null exactly when CommitmentDiscountId is", |row| {
         together(row, C::CommitmentDiscountCategory, C::CommitmentDiscountId)
@@ -52,20 +58,26 @@ pub(super) const ROW_RULES: &[RowRule] = &[
         only_with(row, C::CommitmentDiscountName, C::CommitmentDiscountId)
     }),
     rule(C::CommitmentDiscountStatus, "is null exactly where no usage has a commitment", |row| {
-        has(row, C::CommitmentDiscountStatus) == (has(row, C::CommitmentDiscountId) && category(row) == "Usage")
+        has(row, C::CommitmentDiscountStatus)
+            == (has(row, C::CommitmentDiscountId) && category(row) == "Usage")
     }),
-    rule(C::CommitmentDiscountQuantity, "is there for usage and purchase with a commitment, and nowhere else", |row| {
-        let due = has(row, C::CommitmentDiscountId) && is_priced(row);
-        match has(row, C::CommitmentDiscountQuantity) {
-            true => due,
-            false => !due || is_correction(row),
-        }
-    }),
+    rule(
+        C::CommitmentDiscountQuantity,
+        "is there for usage and purchase with a commitment, and nowhere else",
+        |row| {
+            let due = has(row, C::CommitmentDiscountId) && is_priced(row);
+            match has(row, C::CommitmentDiscountQuantity) {
+                true => due,
+                false => !due || is_correction(row),
+            }
+        },
+    ),
     rule(C::CommitmentDiscountUnit, "is null exactly when CommitmentDiscountQuantity is", |row| {
         together(row, C::CommitmentDiscountUnit, C::CommitmentDiscountQuantity)
     }),
     rule(C::ConsumedQuantity, "is there for usage that is not Unused, and nowhere else", |row| {
-        let due = category(row) == "Usage" && row.get(C::CommitmentDiscountStatus) != Some("Unused");
+        let due =
+            category(row) == "Usage" && row.get(C::CommitmentDiscountStatus) != Some("Unused");
         match has(row, C::ConsumedQuantity) {
             true => due,
             false => !due || is_correction(row),
@@ -74,45 +86,77 @@ pub(super) const ROW_RULES: &[RowRule] = &[
     rule(C::ConsumedUnit, "is null exactly when ConsumedQuantity is", |row| {
         together(row, C::ConsumedUnit, C::ConsumedQuantity)
     }),
-    rule(C::PricingCategory, "is there for usage and purchase, and null for Tax", |row| priced(row, C::PricingCategory)),
-    rule(C::PricingQuantity, "is there for usage and purchase, and null for Tax", |row| priced(row, C::PricingQuantity)),
+    rule(C::PricingCategory, "is there for usage and purchase, and null for Tax", |row| {
+        priced(row, C::PricingCategory)
+    }),
+    rule(C::PricingQuantity, "is there for usage and purchase, and null for Tax", |row| {
+        priced(row, C::PricingQuantity)
+    }),
     rule(C::PricingUnit, "is null exactly when PricingQuantity is", |row| {
         together(row, C::PricingUnit, C::PricingQuantity)
     }),
-    rule(C::ListUnitPrice, "is there for usage and purchase, and null for Tax", |row| priced(row, C::ListUnitPrice)),
+    rule(C::ListUnitPrice, "is there for usage and purchase, and null for Tax", |row| {
+        priced(row, C::ListUnitPrice)
+    }),
     rule(C::ContractedUnitPrice, "is there for usage and purchase, and null for Tax", |row| {
         priced(row, C::ContractedUnitPrice)
     }),
-    rule(C::ListCost, "is ListUnitPrice times PricingQuantity", |row| multiplies(row, C::ListCost, C::ListUnitPrice)),
+    rule(C::ListCost, "is ListUnitPrice times PricingQuantity", |row| {
+        multiplies(row, C::ListCost, C::ListUnitPrice)
+    }),
     rule(C::ContractedCost, "is ContractedUnitPrice times PricingQuantity", |row| {
         multiplies(row, C::ContractedCost, C::ContractedUnitPrice)
     }),
-    rule(C::PricingCurrencyListUnitPrice, "is there for usage and purchase, and null for Tax", |row| {
-        priced(row, C::PricingCurrencyListUnitPrice)
+    rule(
+        C::PricingCurrencyListUnitPrice,
+        "is there for usage and purchase, and null for Tax",
+        |row| priced(row, C::PricingCurrencyListUnitPrice),
+    ),
+    rule(
+        C::PricingCurrencyContractedUnitPrice,
+        "is there for usage and purchase, and null for Tax",
+        |row| priced(row, C::PricingCurrencyContractedUnitPrice),
+    ),
+    rule(
+        C::PricingCurrencyEffectiveCost,
+        "is EffectiveCost where both currencies are one",
+        |row| {
+            row.get(C::PricingCurrency) != row.get(C::BillingCurrency)
+                || row.get(C::PricingCurrencyEffectiveCost) == row.get(C::EffectiveCost)
+        },
+    ),
+    rule(C::SkuId, "is there for usage and purchase, and null for Tax", |row| {
+        priced(row, C::SkuId)
     }),
-    rule(C::PricingCurrencyContractedUnitPrice, "is there for usage and purchase, and null for Tax", |row| {
-        priced(row, C::PricingCurrencyContractedUnitPrice)
+    rule(C::SkuPriceId, "is there for usage and purchase, and null for Tax", |row| {
+        priced(row, C::SkuPriceId)
     }),
-    rule(C::PricingCurrencyEffectiveCost, "is EffectiveCost where both currencies are one", |row| {
-        row.get(C::PricingCurrency) != row.get(C::BillingCurrency)
-            || row.get(C::PricingCurrencyEffectiveCost) == row.get(C::EffectiveCost)
-    }),
-    rule(C::SkuId, "is there for usage and purchase, and null for Tax", |row| priced(row, C::SkuId)),
-    rule(C::SkuPriceId, "is there for usage and purchase, and null for Tax", |row| priced(row, C::SkuPriceId)),
     rule(C::SkuMeter, "is null without SkuId", |row| only_with(row, C::SkuMeter, C::SkuId)),
-    rule(C::SkuPriceDetails, "is null without SkuPriceId", |row| only_with(row, C::SkuPriceDetails, C::SkuPriceId)),
+    rule(C::SkuPriceDetails, "is null without SkuPriceId", |row| {
+        only_with(row, C::SkuPriceDetails, C::SkuPriceId)
+    }),
     rule(C::SkuPriceDetails, "has keys of the standard, and others behind x_", |row| {
         let keys = row.get(C::SkuPriceDetails).and_then(format::keys).unwrap_or_default();
         keys.iter().all(|key| key.starts_with("x_") || SKU_PROPERTIES.contains(&key.as_str()))
     }),
-    rule(C::RegionName, "is null exactly when RegionId is", |row| together(row, C::RegionName, C::RegionId)),
-    rule(C::ResourceName, "is null without ResourceId", |row| only_with(row, C::ResourceName, C::ResourceId)),
+    rule(C::RegionName, "is null exactly when RegionId is", |row| {
+        together(row, C::RegionName, C::RegionId)
+    }),
+    rule(C::ResourceName, "is null without ResourceId", |row| {
+        only_with(row, C::ResourceName, C::ResourceId)
+    }),
     rule(C::ResourceName, "does not repeat ResourceId", |row| {
         !has(row, C::ResourceName) || row.get(C::ResourceName) != row.get(C::ResourceId)
     }),
-    rule(C::ResourceType, "is null exactly when ResourceId is", |row| together(row, C::ResourceType, C::ResourceId)),
-    rule(C::SubAccountName, "is null exactly when SubAccountId is", |row| together(row, C::SubAccountName, C::SubAccountId)),
-    rule(C::SubAccountType, "is null exactly when SubAccountId is", |row| together(row, C::SubAccountType, C::SubAccountId)),
+    rule(C::ResourceType, "is null exactly when ResourceId is", |row| {
+        together(row, C::ResourceType, C::ResourceId)
+    }),
+    rule(C::SubAccountName, "is null exactly when SubAccountId is", |row| {
+        together(row, C::SubAccountName, C::SubAccountId)
+    }),
+    rule(C::SubAccountType, "is null exactly when SubAccountId is", |row| {
+        together(row, C::SubAccountType, C::SubAccountId)
+    }),
     rule(C::AllocatedMethodDetails, "is null without AllocatedMethodId", |row| {
         only_with(row, C::AllocatedMethodDetails, C::AllocatedMethodId)
     }),
@@ -129,10 +173,12 @@ pub(super) const ROW_RULES: &[RowRule] = &[
         row.get(C::ServiceCategory).is_none_or(|name| SERVICES.iter().any(|(one, _)| *one == name))
     }),
     rule(C::ServiceSubcategory, "belongs to ServiceCategory", |row| {
-        let (category, sub) = (row.get(C::ServiceCategory).unwrap_or_default(), row.get(C::ServiceSubcategory));
+        let (category, sub) =
+            (row.get(C::ServiceCategory).unwrap_or_default(), row.get(C::ServiceSubcategory));
         let known = SERVICES.iter().find(|(name, _)| *name == category);
         sub.is_none_or(|sub| {
-            sub == format!("Other ({category})") || known.is_some_and(|(_, subs)| subs.contains(&sub))
+            sub == format!("Other ({category})")
+                || known.is_some_and(|(_, subs)| subs.contains(&sub))
         })
     }),
 ];

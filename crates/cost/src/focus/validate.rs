@@ -40,11 +40,21 @@ impl FocusFindings {
         (self.rows > 0).then(|| 100.0 * (all - self.wrong_columns.len()) as f64 / all as f64)
     }
 
-    fn add(&mut self, line: Option<u64>, column: Option<FocusColumn>, name: &str, says: impl Into<String>) {
+    fn add(
+        &mut self,
+        line: Option<u64>,
+        column: Option<FocusColumn>,
+        name: &str,
+        says: impl Into<String>,
+    ) {
         self.count += 1;
         self.wrong_columns.extend(column);
         if self.violations.len() < LISTED {
-            self.violations.push(FocusViolation { line, column: name.to_owned(), says: says.into() });
+            self.violations.push(FocusViolation {
+                line,
+                column: name.to_owned(),
+                says: says.into(),
+            });
         }
     }
 }
@@ -86,7 +96,10 @@ fn broken(error: csv::Error) -> FocusFileError {
 }
 
 /// Where each column of the standard stands.
-fn places(header: &csv::StringRecord, findings: &mut FocusFindings) -> BTreeMap<FocusColumn, usize> {
+fn places(
+    header: &csv::StringRecord,
+    findings: &mut FocusFindings,
+) -> BTreeMap<FocusColumn, usize> {
     let mut places = BTreeMap::new();
     let mut last = None;
     let mut seen = BTreeSet::new();
@@ -97,7 +110,12 @@ fn places(header: &csv::StringRecord, findings: &mut FocusFindings) -> BTreeMap<
         }
         match column {
             None if name.starts_with("x_") => {}
-            None => findings.add(None, None, name, "is no column of the standard and does not begin with x_"),
+            None => findings.add(
+                None,
+                None,
+                name,
+                "is no column of the standard and does not begin with x_",
+            ),
             Some(column) => {
                 if last.is_some_and(|last| column < last) {
                     findings.add(None, Some(column), name, "is out of order");
@@ -141,7 +159,10 @@ pub fn csv_text(rows: &[FocusRow]) -> String {
     line(&mut text, names.chain(OwnColumn::ALL.iter().map(|column| column.name())));
     for row in rows {
         let cells = FocusColumn::ALL.iter().map(|column| row.get(*column).unwrap_or_default());
-        line(&mut text, cells.chain(OwnColumn::ALL.iter().map(|column| row.own(*column).unwrap_or_default())));
+        line(
+            &mut text,
+            cells.chain(OwnColumn::ALL.iter().map(|column| row.own(*column).unwrap_or_default())),
+        );
     }
     text
 }
