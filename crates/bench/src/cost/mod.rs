@@ -93,7 +93,8 @@ fn month(hours: u64) -> Result<Measured> {
 
 fn commitments(root: &Path) -> Result<Measured> {
     let all = weeks::all(&sources::servegen(root)?);
-    let worst = all.iter().map(|one| one.regret_pct).fold(0.0, f64::max);
+    let worst =
+        all.iter().filter(|one| one.is_fleet()).map(|one| one.regret_pct).fold(0.0, f64::max);
     let worst = (worst * 100.0).round() / 100.0;
     let figures = vec![measure("ledger.commit_regret_pct", worst, "%", Op::AtMost, 3.0)];
     Ok(Measured { text: weeks::text(&all), figures })

@@ -168,7 +168,7 @@ fn a_row_that_was_lost_doubled_or_changed_does_not_add_up() {
 }
 
 fn month() -> MadeUpMonth {
-    MadeUpMonth { seed: 1, tenants: 60, models: 7, nodes: 11, active_pct: 40 }
+    MadeUpMonth { seed: 1, tenants: 20, models: 5, nodes: 7, active_pct: 40 }
 }
 
 #[test]
