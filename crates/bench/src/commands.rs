@@ -1,11 +1,12 @@
 //! The command line: one variant per bench, as `cargo xtask bench` passes them on.
 
 use crate::{
-    admission, backtest, checkout, cost, datasets, gateway, live, recorded, tenants, training,
-    wrong_capacity,
+    admission, backtest, checkout, cost, datasets, errors, gateway, live, recorded, tenants,
+    training, wrong_capacity,
 };
 use anyhow::Result;
 use clap::Parser;
+use std::process::ExitCode;
 
 #[derive(Parser)]
 #[command(name = "cargo xtask bench", bin_name = "cargo xtask bench")]
@@ -32,7 +33,14 @@ enum Bench {
     Data(datasets::Args),
 }
 
-pub(crate) fn run() -> Result<()> {
+pub(crate) fn exit_code() -> ExitCode {
+    let Err(error) = run() else { return ExitCode::SUCCESS };
+    // One chain of causes; a backtrace would bury the sentence that says what to do.
+    eprintln!("error: {}", errors::in_words(&error));
+    ExitCode::from(2)
+}
+
+fn run() -> Result<()> {
     let root = checkout::root()?;
     match Bench::parse() {
         Bench::Backtest(args) => backtest::run(&root, &args),

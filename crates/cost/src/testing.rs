@@ -1,6 +1,6 @@
 //! Made-up buckets of time: nodes, holders and callers of any number, from a seed.
 
-use crate::attribute::{CallerWork, GpuHolder, Holding, NodeTime, ServedBy, TimeBucket};
+use crate::attribute::{CallerWork, GpuHolder, GpuHolding, NodeTime, ServedBy, TimeBucket};
 use crate::money::PicoDollars;
 use crate::price::{HostSize, NodePrice, PriceSource};
 use crate::row::ServedTokens;
@@ -81,7 +81,7 @@ impl MadeUpMonth {
         NodeTime { pool: format!("pool-{pool}").into(), gpus, price, holdings }
     }
 
-    fn holding(&self, pool: usize, gpus: Gpus, numbers: &mut SeededNumbers) -> Holding {
+    fn holding(&self, pool: usize, gpus: Gpus, numbers: &mut SeededNumbers) -> GpuHolding {
         let all = GpuMicros::of(gpus, Micros::HOUR).get();
         // Now and then more than there is.
         let held = numbers.below(all / 3);
@@ -98,7 +98,7 @@ impl MadeUpMonth {
             other.insert(use_, GpuMicros::new(numbers.below(held / 4 + 1)));
         }
         let (held, computing) = (GpuMicros::new(held), GpuMicros::new(numbers.below(held / 2 + 1)));
-        Holding { holder, held, computing, other }
+        GpuHolding { holder, held, computing, other }
     }
 
     fn served(&self, model: usize, numbers: &mut SeededNumbers) -> ServedBy {

@@ -27,12 +27,12 @@ pub struct NodeTime {
     pub gpus: Gpus,
     /// Unknown is not zero.
     pub price: Option<NodePrice>,
-    pub holdings: Vec<Holding>,
+    pub holdings: Vec<GpuHolding>,
 }
 
 /// GPU time of a node that a pod held.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Holding {
+pub struct GpuHolding {
     pub holder: GpuHolder,
     pub held: GpuMicros,
     /// Of a replica, time with requests in flight; of a run, with steps that it had not done before.
@@ -144,7 +144,7 @@ impl Tables {
             self.rows.entry(of_pool.clone()).or_default().2 += parts.host;
         }
         // Holders in their order, so that the last pico-dollar does not depend on who was reported first.
-        let mut holdings: Vec<&Holding> = node.holdings.iter().collect();
+        let mut holdings: Vec<&GpuHolding> = node.holdings.iter().collect();
         holdings.sort_by(|a, b| a.holder.cmp(&b.holder));
         let held = self.fit(holdings.iter().map(|one| one.held), exists, |held| {
             AttributionProblem::HeldTooMuch { pool: node.pool.clone(), held, exists }
@@ -181,7 +181,7 @@ impl Tables {
     fn slices(
         &mut self,
         pool: &Arc<str>,
-        holding: &Holding,
+        holding: &GpuHolding,
         held: GpuMicros,
         into: &mut Vec<(RowOwner, GpuUse, bool, GpuMicros)>,
     ) {

@@ -33,7 +33,7 @@ fn half_held() -> NodeTime {
             host: Some(host),
             source: PriceSource::Pool,
         }),
-        holdings: vec![Holding {
+        holdings: vec![GpuHolding {
             holder: replica("chat"),
             held: hours(4),
             computing: hours(2),
@@ -97,7 +97,7 @@ fn a_node_without_a_price_is_unknown_for_its_hours_and_not_free() {
 #[test]
 fn a_run_pays_for_what_it_redoes_and_for_what_it_waits() {
     let mut node = half_held();
-    node.holdings = vec![Holding {
+    node.holdings = vec![GpuHolding {
         holder: GpuHolder::Run { run: "ml/llm".into(), tenant: Some("ml/org".into()) },
         held: hours(8),
         computing: hours(5),
@@ -114,7 +114,7 @@ fn a_run_pays_for_what_it_redoes_and_for_what_it_waits() {
 #[test]
 fn more_than_there_is_is_cut_in_proportion_and_said() {
     let mut node = half_held();
-    node.holdings.push(Holding {
+    node.holdings.push(GpuHolding {
         holder: replica("code"),
         held: hours(12),
         computing: hours(24),

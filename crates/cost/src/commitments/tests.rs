@@ -76,14 +76,17 @@ prop_compose! {
         prices in proptest::collection::vec((1i128..40, 0i128..45, 0i128..45), count),
     ) -> PastNeeds {
         let some = |price: i128| (price > 0).then_some(PicoDollars::new(price * 1_000_000));
-        let one = |(index, (gpus, (on_demand, reserved, plan))): (usize, (Vec<u32>, (i128, i128, i128)))| PastNeed {
-            accelerator: format!("gpu-{index}"),
-            on_demand: PicoDollars::new(on_demand * 1_000_000),
-            reserved: some(reserved),
-            plan: some(plan),
-            gpus,
-        };
-        past(gpus.into_iter().zip(prices).enumerate().map(one).collect())
+        let mut needs = Vec::new();
+        for (gpus, (on_demand, reserved, plan)) in gpus.into_iter().zip(prices) {
+            needs.push(PastNeed {
+                accelerator: format!("gpu-{}", needs.len()),
+                on_demand: PicoDollars::new(on_demand * 1_000_000),
+                reserved: some(reserved),
+                plan: some(plan),
+                gpus,
+            });
+        }
+        past(needs)
     }
 }
 
