@@ -45,15 +45,15 @@ pub fn check(
 }
 
 fn pools(bucket: TimeBucket, nodes: &[NodeTime], rows: &[CostRow]) -> Vec<SumError> {
-    let end = bucket.start.saturating_add(bucket.length);
     let mut sums: BTreeMap<Arc<str>, (PoolSum, PoolSum)> = BTreeMap::new();
     for node in nodes {
         let (paid, _) = sums.entry(node.pool.clone()).or_default();
-        let time = GpuMicros::of(node.gpus, bucket.length);
+        let (from, to) = node.within(bucket);
+        let time = node.gpu_time(bucket);
         let unpriced = if node.price.is_some() { GpuMicros::ZERO } else { time };
         paid.spent += Spent { time, money: PicoDollars::ZERO, unpriced };
         if let Some(price) = node.price {
-            paid.price += price.hourly.for_span(bucket.start, end);
+            paid.price += price.hourly.for_span(from, to);
         }
     }
     for row in rows {

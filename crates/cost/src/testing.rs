@@ -62,12 +62,12 @@ impl MadeUpMonth {
         let mut numbers = SeededNumbers(self.seed ^ hour.wrapping_mul(0x9e37_79b9));
         let start = Timestamp::from_millis((1_793_491_200 + hour * 3_600) * 1_000);
         let bucket = TimeBucket { start, length: Micros::HOUR };
-        let nodes = (0..self.nodes).map(|node| self.node(node, &mut numbers)).collect();
+        let nodes = (0..self.nodes).map(|node| self.node(node, bucket, &mut numbers)).collect();
         let served = (0..self.models).map(|model| self.served(model, &mut numbers)).collect();
         MadeUpBucket { bucket, nodes, served }
     }
 
-    fn node(&self, node: usize, numbers: &mut SeededNumbers) -> NodeTime {
+    fn node(&self, node: usize, bucket: TimeBucket, numbers: &mut SeededNumbers) -> NodeTime {
         let gpus = Gpus::new(8);
         let hourly =
             PicoDollars::new(i128::from(20_000_000_000_000 + numbers.below(40_000_000_000_000)));
@@ -78,7 +78,11 @@ impl MadeUpMonth {
         let pool = node % POOLS;
         let count = numbers.below(4) + 1;
         let holdings = (0..count).map(|_| self.holding(pool, gpus, numbers)).collect();
-        NodeTime { pool: format!("pool-{pool}").into(), gpus, price, holdings }
+        // One in ten comes in the middle of the hour.
+        let late = if numbers.below(10) == 0 { numbers.below(Micros::HOUR.get()) } else { 0 };
+        let from = bucket.start.saturating_add(Micros::new(late));
+        let to = bucket.start.saturating_add(bucket.length);
+        NodeTime { pool: format!("pool-{pool}").into(), gpus, from, to, price, holdings }
     }
 
     fn holding(&self, pool: usize, gpus: Gpus, numbers: &mut SeededNumbers) -> GpuHolding {

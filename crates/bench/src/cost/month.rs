@@ -1,6 +1,6 @@
 //! A made-up month: every bucket is attributed, checked, added up another way, and a part of it exported.
 
-use flyball_core::units::{GpuMicros, Timestamp};
+use flyball_core::units::GpuMicros;
 use flyball_cost::attribute::attribute;
 use flyball_cost::focus::{
     ChargebackPolicy, FocusIssuer, FocusViolation, ListPrices, csv_text, export, validate,
@@ -54,11 +54,11 @@ impl Played {
             self.spent += &row.spent;
             self.priced += row.spent.paid().money + row.host;
         }
-        let end: Timestamp = one.bucket.start.saturating_add(one.bucket.length);
         for node in &one.nodes {
-            self.exists = self.exists.saturating_add(GpuMicros::of(node.gpus, one.bucket.length));
+            let length = node.to.since(node.from).unwrap_or_default();
+            self.exists = self.exists.saturating_add(GpuMicros::of(node.gpus, length));
             if let Some(price) = node.price {
-                self.paid += price.hourly.for_span(one.bucket.start, end);
+                self.paid += price.hourly.for_span(node.from, node.to);
             }
         }
         if hour % EXPORTED == 0 {

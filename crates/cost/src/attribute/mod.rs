@@ -13,21 +13,38 @@ use flyball_core::units::{GpuMicros, Gpus, Micros, Timestamp};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// A span of time in which nothing changes that a bill depends on: an hour, five minutes, or less.
+/// A span of time that rows are of: an hour, or five minutes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TimeBucket {
     pub start: Timestamp,
     pub length: Micros,
 }
 
-/// A node in a bucket.
+/// A node in a bucket, for as long as its price was the same: a node whose price changed comes twice.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodeTime {
     pub pool: Arc<str>,
     pub gpus: Gpus,
+    /// From when to when it was paid for. What is outside of the bucket does not count.
+    pub from: Timestamp,
+    pub to: Timestamp,
     /// Unknown is not zero.
     pub price: Option<NodePrice>,
     pub holdings: Vec<GpuHolding>,
+}
+
+impl NodeTime {
+    /// The part of its time that lies in the bucket.
+    pub(crate) fn within(&self, bucket: TimeBucket) -> (Timestamp, Timestamp) {
+        let end = bucket.start.saturating_add(bucket.length);
+        (self.from.max(bucket.start), self.to.min(end))
+    }
+
+    /// All GPU time of it in the bucket.
+    pub(crate) fn gpu_time(&self, bucket: TimeBucket) -> GpuMicros {
+        let (from, to) = self.within(bucket);
+        GpuMicros::of(self.gpus, to.since(from).unwrap_or_default())
+    }
 }
 
 /// GPU time of a node that a pod held.
@@ -136,9 +153,9 @@ struct Tables {
 
 impl Tables {
     fn node(&mut self, bucket: TimeBucket, node: &NodeTime, rates: HostRates) {
-        let exists = GpuMicros::of(node.gpus, bucket.length);
-        let end = bucket.start.saturating_add(bucket.length);
-        let parts = node.price.map(|price| price.over(node.gpus, rates, bucket.start, end));
+        let exists = node.gpu_time(bucket);
+        let (from, to) = node.within(bucket);
+        let parts = node.price.map(|price| price.over(node.gpus, rates, from, to));
         let of_pool = RowOwner { pool: Some(node.pool.clone()), ..RowOwner::default() };
         if let Some(parts) = parts {
             self.rows.entry(of_pool.clone()).or_default().2 += parts.host;

@@ -27,6 +27,8 @@ fn half_held() -> NodeTime {
     NodeTime {
         pool: "h100".into(),
         gpus: Gpus::new(8),
+        from: Timestamp::from_micros(0),
+        to: Timestamp::from_micros(Micros::HOUR.get()),
         price: Some(NodePrice {
             hourly,
             on_demand: None,
@@ -92,6 +94,19 @@ fn a_node_without_a_price_is_unknown_for_its_hours_and_not_free() {
         all.on(GpuUse::Quiet),
         Spent { time: hours(2), money: PicoDollars::from_dollars(9), unpriced: hours(1) }
     );
+}
+
+#[test]
+fn a_node_is_paid_for_as_long_as_it_was_there() {
+    let half = Timestamp::from_micros(Micros::HOUR.get() / 2);
+    let late = Timestamp::from_micros(u64::MAX);
+    let node = NodeTime { from: half, to: late, holdings: Vec::new(), ..half_held() };
+    let gone = NodeTime { from: late, to: half, ..node.clone() };
+    let nodes = [node, gone];
+    let rows = attribute(HOUR, &nodes, &[], RATES).rows;
+    assert_eq!(shown(&rows), ["h100 unallocated=36.00 host=4.00"]);
+    assert_eq!(rows[0].spent.paid().time, hours(4));
+    assert_eq!(check(HOUR, &nodes, &[], &rows), []);
 }
 
 #[test]

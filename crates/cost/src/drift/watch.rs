@@ -96,8 +96,7 @@ pub struct Drift {
     pub after: u64,
 }
 
-/// The test of one model and tenant. Its memory is bounded: the lengths it learns from, then two numbers a feature and
-/// a few bets.
+/// The test of one model and tenant: 32 kB while it learns, 2 kB from then on. Whoever has many bounds their number.
 #[derive(Clone, Debug)]
 pub struct DriftWatch {
     settings: DriftSettings,
