@@ -126,7 +126,7 @@ pub(super) fn text(all: &[Judged]) -> String {
          commitment is bought; a model alone grew by up to 30 % from one week to the other, which the first week does not say, and \
          regrets more.\n\n\
          | Traffic | Price list | Reserved GPUs | Second week, USD | Above the best, % | Below on-demand, % | \
-         Said beforehand: regret from half to half, % | Loss if demand halves, USD a week |\n|---|---|---|---|---|---|---|---|\n",
+         Regret known beforehand, from half to half, % | Loss if demand halves, USD a week |\n|---|---|---|---|---|---|---|---|\n",
         all.len()
     );
     for one in all {
