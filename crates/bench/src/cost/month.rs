@@ -61,7 +61,7 @@ impl Played {
                 self.paid += price.hourly.for_span(node.from, node.to);
             }
         }
-        if hour % EXPORTED == 0 {
+        if hour.is_multiple_of(EXPORTED) {
             let file = csv_text(&export(&attribution.rows, &issuer()).rows);
             // A file that cannot be read has no column that is right.
             let findings = validate(&file).unwrap_or_default();
