@@ -11,6 +11,7 @@ use crate::store::{PutOutcome, Store};
 use crate::table::{TableLog, place};
 use flyball_core::units::Timestamp;
 use flyball_resources::usage::LedgerTable;
+use std::collections::BTreeSet;
 
 /// How often somebody may have put less of a batch before.
 const CORRECTIONS: u32 = 8;
@@ -26,6 +27,8 @@ pub struct Shipper<D> {
     log: TableLog,
     /// Whether there may be files of processes that have ended.
     left: bool,
+    /// Batches of theirs that are in the inbox with all that is known here.
+    placed: BTreeSet<Batch>,
 }
 
 impl<D: Disk> Shipper<D> {
@@ -35,7 +38,16 @@ impl<D: Disk> Shipper<D> {
             let journal = lock(&journal);
             (journal.table(), journal.current().source.clone())
         };
-        Self { journal, disk, table, source, boot, log: TableLog::new(table), left: true }
+        Self {
+            journal,
+            disk,
+            table,
+            source,
+            boot,
+            log: TableLog::new(table),
+            left: true,
+            placed: BTreeSet::new(),
+        }
     }
 
     /// Puts all that has ended into the inbox, and forgets what the table has. To be called after [`Journal::rotate`]
@@ -77,9 +89,8 @@ impl<D: Disk> Shipper<D> {
             segment.follow(&mut self.disk)?;
             let mut rows = segment.rows().clone();
             rows.add_all_of(lock(&self.journal).unwritten(batch.sequence));
-            if !self.log.has(batch) {
-                put_batch(store, batch, &rows).await?;
-            }
+            // Also if the table has it: that may be what a witness knew.
+            put_batch(store, batch, &rows).await?;
             lock(&self.journal).placed(batch.sequence);
         }
         for batch in sealed.iter().filter(|batch| self.log.has(batch)) {
@@ -122,6 +133,8 @@ impl<D: Disk> Shipper<D> {
         let Some(last) = batches.last() else { return Ok(false) };
         let mut left = false;
         for batch in batches {
+            // Its process may have ended before it did.
+            self.disk.sync(&batch.segment())?;
             let mut segment = Segment::new(batch.clone(), self.table);
             segment.follow(&mut self.disk)?;
             let mut rows = segment.rows().clone();
@@ -134,15 +147,17 @@ impl<D: Disk> Shipper<D> {
                     continue;
                 }
             }
-            if !self.log.has(batch) {
+            if !self.placed.contains(batch) {
                 put_batch(store, batch, &rows).await?;
-                left = true;
+                self.placed.insert(batch.clone());
             }
+            left |= !self.log.has(batch);
         }
         if !left {
             // From the first on: what is left after a crash in between still has the last one.
             for batch in batches {
                 self.disk.remove(&batch.segment())?;
+                self.placed.remove(batch);
             }
         }
         Ok(left)

@@ -24,7 +24,8 @@ pub struct Witness {
 pub enum SourceEnd {
     /// Alone: its machine runs on, and its disk is there for the next process.
     Process,
-    /// With its machine, which may come back, with its disk or without.
+    /// With its machine, which may come back, with its disk or without. Also of one that was taken for gone before: then the
+    /// table may have less of it than its disk.
     Machine,
 }
 

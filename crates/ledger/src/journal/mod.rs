@@ -134,11 +134,15 @@ impl<D: Disk> Journal<D> {
         let Some(rows) = self.unwritten.get(&sequence) else { return Ok(()) };
         let mut bytes = Vec::new();
         rows.entries().for_each(|entry| frame::append(&mut bytes, &entry));
+        for (_, request) in self.ended.range((sequence, 0)..) {
+            frame::append(&mut bytes, &UsageEntry::Ended(*request));
+        }
         self.buffer = bytes;
         let written = self.write();
         self.buffer.clear();
         if written.is_ok() {
             self.unwritten.remove(&sequence);
+            self.ended.retain(|(ended, _)| *ended < sequence);
         }
         written
     }

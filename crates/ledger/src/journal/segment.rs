@@ -73,6 +73,7 @@ impl OpenRequests {
                         open.insert(request.request, bytes);
                     }
                     UsageEntry::Close(record) => drop(ended.insert(record.request)),
+                    UsageEntry::Ended(request) => drop(ended.insert(*request)),
                     _ => {}
                 }
             }

@@ -67,7 +67,7 @@ const SCHEMA: &str = "message checkpoint {
 /// Writes the state after a commit.
 pub(super) async fn write(
     store: &impl Store,
-    log: &mut TableLog,
+    log: &TableLog,
     now: Timestamp,
 ) -> Result<(), LedgerError> {
     let (Some(version), Some(lines)) = (log.version, lines(log, now)) else { return Ok(()) };
@@ -78,7 +78,6 @@ pub(super) async fn write(
     let last = LastCheckpoint { version, size: lines.len() as u64 };
     let last = serde_json::to_vec(&last).map_err(|error| LedgerError::broken(LAST, error))?;
     store.put(&place(log.table, LAST), last.into()).await?;
-    log.checkpoint = Some(version);
     Ok(())
 }
 
@@ -94,7 +93,6 @@ pub(super) async fn last(
     let mut log = TableLog::new(table);
     log.apply(&lines)?;
     log.version = Some(last.version);
-    log.checkpoint = Some(last.version);
     Ok(log.meta_data.is_some().then_some(log))
 }
 

@@ -23,8 +23,8 @@ pub struct TableLog {
     pub(super) files: BTreeMap<String, TableFile>,
     /// By path, when a file was removed, in milliseconds since 1970.
     pub(super) removed: BTreeMap<String, i64>,
-    /// The last checkpoint that is known.
-    pub(super) checkpoint: Option<u64>,
+    /// Commits between two checkpoints.
+    pub(super) every: u64,
 }
 
 /// A file that counts.
@@ -52,8 +52,14 @@ impl TableLog {
             txns: BTreeMap::new(),
             files: BTreeMap::new(),
             removed: BTreeMap::new(),
-            checkpoint: None,
+            every: checkpoint::EVERY,
         }
+    }
+
+    /// The same with a checkpoint after so many commits.
+    #[must_use]
+    pub fn with_checkpoint_every(self, commits: u64) -> Self {
+        Self { every: commits.max(1), ..self }
     }
 
     /// Its columns.
@@ -87,7 +93,7 @@ impl TableLog {
         if self.version.is_none()
             && let Some(found) = checkpoint::last(store, self.table).await?
         {
-            *self = found;
+            *self = Self { every: self.every, ..found };
         }
         loop {
             let next = self.next();
@@ -125,7 +131,7 @@ impl TableLog {
             PutOutcome::Created => {
                 self.apply(&all)?;
                 self.version = Some(next);
-                if next.is_multiple_of(checkpoint::EVERY) && next > 0 {
+                if next.is_multiple_of(self.every) && next > 0 {
                     // The commit stands. Without the checkpoint readers read more.
                     let _ = checkpoint::write(store, self, now).await;
                 }

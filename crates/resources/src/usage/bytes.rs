@@ -28,6 +28,7 @@ const OPEN: u8 = 1;
 const CLOSE: u8 = 2;
 const GPU_TIME: u8 = 3;
 const ROW: u8 = 4;
+const ENDED: u8 = 5;
 
 const ESTIMATED: u8 = 1;
 const PRICED: u8 = 2;
@@ -54,6 +55,10 @@ impl<'a> UsageEntry<'a> {
             }
             Self::Close(record) => close(into, record),
             Self::GpuTime(record) => gpu_time(into, record),
+            Self::Ended(request) => {
+                into.push(ENDED);
+                number(into, *request);
+            }
             Self::Row(row) => {
                 into.push(ROW);
                 signed(into, row.start);
@@ -89,6 +94,7 @@ impl<'a> UsageEntry<'a> {
             CLOSE => Self::Close(from.close()?),
             GPU_TIME => Self::GpuTime(from.gpu_time()?),
             ROW => Self::Row(from.row()?),
+            ENDED => Self::Ended(from.number()?),
             _ => return Err(UsageProblem::Value("the kind of the entry")),
         };
         if from.0.is_empty() { Ok(entry) } else { Err(UsageProblem::Rest(from.0.len())) }

@@ -107,6 +107,7 @@ proptest! {
                 gpu_micros: numbers[2], replica_micros: numbers[3], steps: numbers[4],
                 repeated_steps: numbers[5], list_pico: price, currency,
             }),
+            UsageEntry::Ended(numbers[5]),
             UsageEntry::Row(UsageRow {
                 start: -5, end: i64::MAX, estimated: flags == 3,
                 texts: names.iter().map(String::as_str).collect(), measures,
@@ -120,7 +121,7 @@ proptest! {
     #[test]
     fn hostile_bytes_are_refused_or_read_but_never_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
         let _ = UsageEntry::decode(&bytes);
-        let mut known = vec![VERSION, bytes.first().map_or(0, |byte| byte % 5)];
+        let mut known = vec![VERSION, bytes.first().map_or(0, |byte| byte % 6)];
         known.extend(bytes);
         let _ = UsageEntry::decode(&known);
     }

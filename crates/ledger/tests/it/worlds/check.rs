@@ -25,7 +25,9 @@ pub(crate) fn check(world: &mut World) -> Result<(), String> {
     for request in &world.requests {
         let row = found.get(&request.number).copied().unwrap_or_default();
         let wrong = |why: &str| Err(format!("{why}: {request:?} has {row:?}"));
-        if row.requests > 1 || row.unclosed > 1 {
+        let unclosed_twice = row.unclosed > 1 && !ended_badly(world, request);
+        if row.requests > 1 || unclosed_twice {
+            world.tally.doubled += 1;
             return wrong("doubled");
         }
         if row.output != row.requests * tokens(request.number) as i64 {
@@ -35,6 +37,7 @@ pub(crate) fn check(world: &mut World) -> Result<(), String> {
         match request.fate {
             Fate::Answered { .. } if row.requests == 0 => {
                 if !may_be_lost(world, request) {
+                    world.tally.lost += 1;
                     return wrong("lost");
                 }
                 lost += 1;
