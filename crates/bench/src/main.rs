@@ -8,7 +8,6 @@
 mod admission;
 mod backtest;
 mod cells;
-mod choice;
 mod commands;
 mod contenders;
 mod datasets;
@@ -19,7 +18,6 @@ mod ledger;
 mod live;
 mod pace;
 mod pool;
-mod printed;
 mod programs;
 mod recorded;
 mod sources;

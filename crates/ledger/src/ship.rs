@@ -6,7 +6,7 @@ use crate::journal::{
     Disk, OpenRequests, SYNC_EVERY, Segment, SharedJournal, leftovers, lock, sync,
 };
 use crate::rows::Rows;
-use crate::source::{Batch, Source};
+use crate::source::{Source, UsageBatch};
 use crate::store::{PutOutcome, Store};
 use crate::table::{TableLog, place};
 use flyball_core::units::Timestamp;
@@ -28,7 +28,7 @@ pub struct Shipper<D> {
     /// Whether there may be files of processes that have ended.
     left: bool,
     /// Batches of theirs that are in the inbox with all that is known here.
-    placed: BTreeSet<Batch>,
+    placed: BTreeSet<UsageBatch>,
 }
 
 impl<D: Disk> Shipper<D> {
@@ -127,7 +127,7 @@ impl<D: Disk> Shipper<D> {
         &mut self,
         store: &impl Store,
         source: &Source,
-        batches: &[Batch],
+        batches: &[UsageBatch],
         now: Timestamp,
     ) -> Result<bool, LedgerError> {
         let Some(last) = batches.last() else { return Ok(false) };
@@ -174,7 +174,7 @@ fn last_of(rows: &Rows, now: Timestamp) -> Timestamp {
 /// second, what counts in the end is the most that anybody knew.
 pub(crate) async fn put_batch(
     store: &impl Store,
-    batch: &Batch,
+    batch: &UsageBatch,
     rows: &Rows,
 ) -> Result<(), LedgerError> {
     let (mut batch, mut rows) = (batch.clone(), rows.clone());
@@ -195,7 +195,7 @@ pub(crate) async fn put_batch(
         if rows.is_empty() {
             return Ok(());
         }
-        batch = Batch { source: batch.source.correction(batch.sequence), sequence: 1 };
+        batch = UsageBatch { source: batch.source.correction(batch.sequence), sequence: 1 };
     }
     Err(LedgerError::Busy(CORRECTIONS))
 }

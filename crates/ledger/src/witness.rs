@@ -4,7 +4,7 @@ use crate::LedgerError;
 use crate::journal::{SYNC_EVERY, SourceReport};
 use crate::rows::Rows;
 use crate::ship::put_batch;
-use crate::source::{Batch, Source};
+use crate::source::{Source, UsageBatch};
 use crate::store::Store;
 use crate::table::TableLog;
 use flyball_core::units::Timestamp;
@@ -67,7 +67,7 @@ impl Witness {
         rows.add_unsure(source.as_str(), *at, SYNC_EVERY);
         batches.insert(last, rows);
         for (sequence, rows) in batches {
-            let batch = Batch { source: source.clone(), sequence };
+            let batch = UsageBatch { source: source.clone(), sequence };
             put_batch(store, &batch, &rows.estimated()).await?;
         }
         self.reports.remove(source);

@@ -7,7 +7,7 @@
 use crate::documents::{TENANTS, listed, typed, unless};
 use crate::figures::Op;
 use crate::page::{Measured, MeasuredPage, measure};
-use crate::printed::{PrintedFigures, TestRun};
+use crate::programs::printed::{PrintedFigures, TestRun};
 use anyhow::{Result, ensure};
 use clap::{Args as ClapArgs, ValueEnum};
 use std::path::Path;

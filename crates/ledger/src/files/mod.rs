@@ -81,8 +81,8 @@ mod tests {
         let key = rows.iter().next().unwrap().0.clone();
         let mut measures = vec![0; USAGE.measures.len()];
         measures[usage_measure::LIST_COST] = MOST_MONEY;
+        rows.add(key.clone(), &measures);
         rows.add(key, &measures);
-        rows.add(rows.iter().next().unwrap().0.clone(), &measures);
         assert!(write(&rows).is_err());
     }
 

@@ -76,6 +76,12 @@ impl Group<'_> {
 
     fn column<T: DataType>(&self, name: &str) -> Result<Option<Vec<T::T>>, ParquetError> {
         let Some(place) = self.place(name) else { return Ok(None) };
+        let column = self.group.metadata().column(place);
+        let starts = [Some(column.data_page_offset()), column.dictionary_page_offset()];
+        // The library takes these for granted and panics.
+        if column.compressed_size() < 0 || starts.into_iter().flatten().any(|start| start < 0) {
+            return Err(ParquetError::General(format!("column {name} is nowhere")));
+        }
         let reader = self.group.get_column_reader(place)?;
         if reader_type(&reader) != T::get_physical_type() {
             return Err(ParquetError::General(format!("column {name} has another type")));

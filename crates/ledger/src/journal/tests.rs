@@ -27,7 +27,7 @@ fn requests(rows: &Rows) -> i128 {
     rows.sums()[of::REQUESTS]
 }
 
-fn segment(disk: &FolderDisk, batch: &Batch) -> Segment {
+fn segment(disk: &FolderDisk, batch: &UsageBatch) -> Segment {
     let mut segment = Segment::new(batch.clone(), &USAGE);
     segment.follow(&mut disk.clone()).unwrap();
     segment
@@ -144,7 +144,7 @@ fn a_full_disk_keeps_entries_in_memory_and_writes_them_once() {
     room.set(3);
     assert!(journal.append(&close(20)).is_err());
     let opened = || {
-        let batch = Batch { source: "gateway-a".parse().unwrap(), sequence: 1 };
+        let batch = UsageBatch { source: "gateway-a".parse().unwrap(), sequence: 1 };
         OpenRequests::of(&mut disk.clone(), &[batch]).unwrap().0.len()
     };
     assert_eq!(opened(), 1);

@@ -1,11 +1,11 @@
 //! Other people's programs read what we wrote: delta-rs (its Python package) says which files count, and `DuckDB` adds them up.
 
+use crate::entries::block_on;
 use crate::life::Writer;
 use flyball_core::units::{Micros, Timestamp};
 use flyball_ledger::store::FolderStore;
 use flyball_ledger::table::{MergeSpan, TableLog, commit_inbox, erase, merge, read_all};
 use flyball_resources::usage::{USAGE, usage_measure as of};
-use futures::executor::block_on;
 use std::process::Command;
 
 /// A Python with `deltalake` and `duckdb`; without it the test says that it did nothing.
@@ -21,8 +21,10 @@ except ImportError as error:
 table = deltalake.DeltaTable(sys.argv[1])
 files = table.file_uris()
 sums = "sum(x_Requests), sum(x_InputTokens), sum(x_OutputTokens), sum(ListCost), count(distinct SubAccountId), min(ChargePeriodStart)"
-by_duckdb = duckdb.sql(f"set timezone='UTC'; select {sums} from read_parquet({files!r})").fetchone()
-names = duckdb.sql(f"select * from read_parquet({files!r}) limit 0").columns
+duck = duckdb.connect()
+duck.execute("set timezone='UTC'")
+by_duckdb = duck.execute(f"select {sums} from read_parquet({files!r})").fetchall()[0]
+names = [row[0] for row in duck.execute(f"describe select * from read_parquet({files!r})").fetchall()]
 assert names == [field.name for field in table.schema().fields], "columns of the log are those of the files"
 by_deltalake = deltalake.QueryBuilder().register("t", table).execute(f"select {sums} from t").read_all()
 rows = [[str(cell) for cell in by_duckdb[:5]]]

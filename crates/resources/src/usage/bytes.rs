@@ -32,7 +32,7 @@ const ENDED: u8 = 5;
 
 const ESTIMATED: u8 = 1;
 const PRICED: u8 = 2;
-const KEPT: u8 = 4;
+const MET: u8 = 4;
 const MISSED: u8 = 8;
 
 impl<'a> UsageEntry<'a> {
@@ -114,7 +114,7 @@ fn close(into: &mut Vec<u8>, record: &UsageRecord<'_>) {
     number(into, record.cost_units.min(MAX_COUNT));
     let judged = match record.judged {
         Judged::Not => 0,
-        Judged::Kept => KEPT,
+        Judged::Met => MET,
         Judged::Missed => MISSED,
     };
     into.push(judged | u8::from(record.estimated) * ESTIMATED | priced(record.list_pico));
@@ -253,11 +253,11 @@ impl<'a> Bytes<'a> {
         let (input_tokens, cached_tokens) = (self.count()?, self.count()?);
         let (output_tokens, cost_units) = (self.count()?, self.count()?);
         let flags = self.byte()?;
-        let judged = match flags & (KEPT | MISSED) {
+        let judged = match flags & (MET | MISSED) {
             0 => Judged::Not,
-            KEPT => Judged::Kept,
+            MET => Judged::Met,
             MISSED => Judged::Missed,
-            _ => return Err(UsageProblem::Value("both kept and missed")),
+            _ => return Err(UsageProblem::Value("both met and missed")),
         };
         let (list_pico, currency) = self.price(flags)?;
         let estimated = flags & ESTIMATED != 0;

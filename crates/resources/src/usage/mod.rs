@@ -110,7 +110,7 @@ pub enum Judged {
     #[default]
     Not,
     /// It kept them.
-    Kept,
+    Met,
     /// It broke one.
     Missed,
 }

@@ -1,7 +1,7 @@
 //! What must hold in the end, of a table that is read without the code that wrote it.
 
 use super::world::{Fate, Request, World};
-use crate::entries::tokens;
+use crate::entries::{block_on, tokens};
 use flyball_core::units::Micros;
 use flyball_ledger::table::{TableLog, read_all};
 use flyball_resources::usage::{USAGE, usage_measure as of};
@@ -151,7 +151,7 @@ fn add_file(bytes: bytes::Bytes, found: &mut BTreeMap<u64, Found>) -> i64 {
 fn same_by_our_own_reader(world: &World, found: &BTreeMap<u64, Found>) -> Result<(), String> {
     let store = world.store();
     let mut log = TableLog::new(&USAGE);
-    let sums = futures::executor::block_on(async {
+    let sums = block_on(async {
         log.refresh(&store).await.map_err(|error| error.to_string())?;
         Ok::<_, String>(read_all(&store, &log).await.map_err(|error| error.to_string())?.sums())
     })?;

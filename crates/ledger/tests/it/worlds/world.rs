@@ -3,7 +3,7 @@
 use super::disk::{Files, VirtualDisk};
 use super::fault::Life;
 use super::store::{Bucket, Faults, VirtualStore};
-use crate::entries::{close, open};
+use crate::entries::{block_on, close, open};
 use flyball_core::units::{Micros, Timestamp};
 use flyball_ledger::LedgerError;
 use flyball_ledger::journal::{Journal, JournalTail, SharedJournal, SourceReport, lock};
@@ -145,7 +145,7 @@ struct Committer {
 
 /// What a task gives back.
 enum Done {
-    Shipped(usize, Source, Box<Shipper<VirtualDisk>>, bool),
+    Shipped(usize, Source, Box<Shipper<VirtualDisk>>),
     Committed(usize, Life, Box<TableLog>, u64),
     Witnessed(Source, SourceEnd, Timestamp, bool),
 }
@@ -241,12 +241,12 @@ impl World {
         match self.rng.random_range(0..100) {
             0..22 => self.open(machine),
             22..45 => self.close(machine),
-            45..75 => self.poll(),
-            75..80 => self.ship(machine),
-            80..86 => self.commit(),
-            86..90 => self.pass(),
-            90..93 => self.witness(),
-            93..96 => self.crash(machine),
+            45..70 => (0..self.rng.random_range(1..16)).for_each(|_| self.poll()),
+            70..78 => self.ship(machine),
+            78..87 => self.commit(),
+            87..91 => self.pass(),
+            91..94 => self.witness(),
+            94..97 => self.crash(machine),
             _ => self.fault(machine),
         }
         let small = Micros::from_millis(self.rng.random_range(0..60));
@@ -332,8 +332,9 @@ impl World {
         let store = VirtualStore { bucket: Arc::clone(&self.bucket), life: process.life.clone() };
         let (source, now) = (process.source.clone(), self.now);
         self.start(async move {
-            let shipped = shipper.ship(&store, now).await.is_ok();
-            Done::Shipped(machine, source, Box::new(shipper), shipped)
+            // What failed is tried again later.
+            let _ = shipper.ship(&store, now).await;
+            Done::Shipped(machine, source, Box::new(shipper))
         });
     }
 
@@ -406,7 +407,7 @@ impl World {
 
     fn done(&mut self, done: Done) {
         match done {
-            Done::Shipped(machine, source, shipper, _) => {
+            Done::Shipped(machine, source, shipper) => {
                 let process = &mut self.machines[machine].process;
                 if process.source == source {
                     process.shipper = Some(*shipper);
@@ -467,8 +468,10 @@ impl World {
         let mut bucket = self.bucket.lock().unwrap();
         let faults = &mut bucket.faults;
         match kind {
-            2 => faults.away = !faults.away,
-            3 => faults.full = !faults.full,
+            // More often good than bad: a store that never works shows nothing.
+            _ if faults.away || faults.full => (faults.away, faults.full) = (false, false),
+            2 => faults.away = true,
+            3 => faults.full = true,
             4 => faults.lies = if faults.lies > 0 { 0 } else { 30 },
             _ => faults.drops = if faults.drops > 0 { 0 } else { 30 },
         }
@@ -555,7 +558,7 @@ impl World {
     fn inbox_is_empty(&self) -> bool {
         let mut log = TableLog::new(&USAGE);
         let store = self.store();
-        futures::executor::block_on(async {
+        block_on(async {
             log.refresh(&store).await.unwrap();
             let before = log.version();
             let committed = commit_inbox(&store, &mut log, self.now).await.unwrap();
