@@ -8,7 +8,6 @@
 mod admission;
 mod backtest;
 mod cells;
-mod choice;
 mod commands;
 mod contenders;
 mod cost;
@@ -16,6 +15,7 @@ mod datasets;
 mod documents;
 mod drills;
 mod gateway;
+mod ledger;
 mod live;
 mod pace;
 mod pool;

@@ -125,8 +125,17 @@ const ARROWS: &[(&str, &[&str])] = &[
 ];
 
 /// Crates that only compute.
-const PURE: &[&str] =
-    &["core", "engines", "perf", "estimator", "governor", "training", "routing", "identity", "cost"];
+const PURE: &[&str] = &[
+    "core",
+    "engines",
+    "perf",
+    "estimator",
+    "governor",
+    "training",
+    "routing",
+    "identity",
+    "cost",
+];
 
 /// External packages that some crates must not use, and why.
 struct Ban {
