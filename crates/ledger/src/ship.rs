@@ -90,7 +90,7 @@ impl<D: Disk> Shipper<D> {
             let mut rows = segment.rows().clone();
             rows.add_all_of(lock(&self.journal).unwritten(batch.sequence));
             // Also if the table has it: that may be what a witness knew.
-            put_batch(store, batch, &rows).await?;
+            put_batch(store, &self.log, batch, &rows).await?;
             lock(&self.journal).placed(batch.sequence);
         }
         for batch in sealed.iter().filter(|batch| self.log.has(batch)) {
@@ -148,7 +148,7 @@ impl<D: Disk> Shipper<D> {
                 }
             }
             if !self.placed.contains(batch) {
-                put_batch(store, batch, &rows).await?;
+                put_batch(store, &self.log, batch, &rows).await?;
                 self.placed.insert(batch.clone());
             }
             left |= !self.log.has(batch);
@@ -171,9 +171,10 @@ fn last_of(rows: &Rows, now: Timestamp) -> Timestamp {
 }
 
 /// Puts a batch into the inbox. If somebody has put less of it before, what is missing is put beside it: whoever comes
-/// second, what counts in the end is the most that anybody knew.
+/// second, what counts in the end is the most that anybody knew. The log has to be fresh.
 pub(crate) async fn put_batch(
     store: &impl Store,
+    log: &TableLog,
     batch: &UsageBatch,
     rows: &Rows,
 ) -> Result<(), LedgerError> {
@@ -182,10 +183,11 @@ pub(crate) async fn put_batch(
         let path = batch.path();
         let bytes = files::write(&rows).map_err(|error| LedgerError::broken(&path, error))?;
         let at = place(rows.table(), &path);
-        if store.put_new(&at, bytes.clone()).await? == PutOutcome::Created {
+        // One that the table has may be gone from the inbox, merged long ago. Under its name nothing must come again: whoever
+        // compared with that would take for missing what is not.
+        if !log.has(&batch) && store.put_new(&at, bytes.clone()).await? == PutOutcome::Created {
             return Ok(());
         }
-        // Gone again: it was in the table, merged, and old enough to be deleted.
         let Some(theirs) = store.get(&at).await? else { return Ok(()) };
         if theirs == bytes {
             return Ok(());

@@ -68,7 +68,7 @@ impl Witness {
         batches.insert(last, rows);
         for (sequence, rows) in batches {
             let batch = UsageBatch { source: source.clone(), sequence };
-            put_batch(store, &batch, &rows.estimated()).await?;
+            put_batch(store, log, &batch, &rows.estimated()).await?;
         }
         self.reports.remove(source);
         Ok(())

@@ -20,7 +20,7 @@ except ImportError as error:
     sys.exit(77)
 table = deltalake.DeltaTable(sys.argv[1])
 files = table.file_uris()
-sums = "sum(x_Requests), sum(x_InputTokens), sum(x_OutputTokens), sum(ListCost), count(distinct SubAccountId), min(ChargePeriodStart)"
+sums = "sum(x_Requests), sum(x_InputTokens), sum(x_OutputTokens), sum(ListCost), count(distinct SubAccountId), cast(min(ChargePeriodStart) as varchar)"
 duck = duckdb.connect()
 duck.execute("set timezone='UTC'")
 by_duckdb = duck.execute(f"select {sums} from read_parquet({files!r})").fetchall()[0]

@@ -117,7 +117,8 @@ fn close(into: &mut Vec<u8>, record: &UsageRecord<'_>) {
         Judged::Met => MET,
         Judged::Missed => MISSED,
     };
-    into.push(judged | u8::from(record.estimated) * ESTIMATED | priced(record.list_pico));
+    let estimated = if record.estimated { ESTIMATED } else { 0 };
+    into.push(judged | estimated | priced(record.list_pico));
     price(into, record.list_pico, record.currency);
 }
 
@@ -167,7 +168,7 @@ fn number(into: &mut Vec<u8>, mut value: u64) {
 
 /// Small numbers of either sign stay small.
 fn signed(into: &mut Vec<u8>, value: i64) {
-    number(into, (value << 1 ^ value >> 63).cast_unsigned());
+    number(into, ((value << 1) ^ (value >> 63)).cast_unsigned());
 }
 
 fn text(into: &mut Vec<u8>, value: &str) {
