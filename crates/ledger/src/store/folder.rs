@@ -143,7 +143,6 @@ fn error(path: &str, error: &io::Error) -> ObjectStoreError {
     }
 }
 
-#[expect(clippy::unused_async_trait_impl, reason = "a disk is waited for where it is asked")]
 impl Store for FolderStore {
     async fn put_new(&self, path: &str, bytes: Bytes) -> Result<PutOutcome, ObjectStoreError> {
         self.put_new_now(path, &bytes).map_err(|why| error(path, &why))

@@ -48,10 +48,12 @@ pub(crate) fn check(world: &mut World) -> Result<(), String> {
                 return wrong("answered, and said to be open");
             }
             Fate::Open { .. } if row.requests > 0 => return wrong("it never ended"),
-            Fate::Open { durable: true } if row.unclosed == 0 => {
-                if world.ends.contains_key(&request.source) && !ended_badly(world, request) {
-                    return wrong("its end is not known, and it is not said");
-                }
+            Fate::Open { durable: true }
+                if row.unclosed == 0
+                    && world.ends.contains_key(&request.source)
+                    && !ended_badly(world, request) =>
+            {
+                return wrong("its end is not known, and it is not said");
             }
             _ => {}
         }
