@@ -101,10 +101,12 @@ impl<'a> Borrower<'a> {
         (deadline, Reverse(self.worth()), self.before == 0, saved, self.id)
     }
 
-    /// In doublings: a run whose work gets less is worth more by the hour, and should not take from others for that alone.
-    fn worth(&self) -> Option<u32> {
-        let hourly = self.run.value?.amount().micros();
-        u64::try_from(hourly).ok()?.checked_ilog2()
+    /// What its work is worth by the hour, twice as much while it has a loan: a run whose work gets less is worth more by the
+    /// hour, and should not take from others for that alone.
+    fn worth(&self) -> Option<u64> {
+        let hourly =
+            u64::try_from(self.run.value?.amount().micros()).ok().filter(|one| *one > 0)?;
+        Some(if self.before == 0 { hourly } else { hourly.saturating_mul(2) })
     }
 
     /// What it should have of so many.

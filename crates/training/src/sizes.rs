@@ -12,7 +12,9 @@ use crate::deadline;
 use crate::hours::{hours, per_hour};
 use crate::interval;
 use crate::memory::{FAR_H, RunMemory};
-use crate::snapshot::{HeldMachine, TrainingChoice, TrainingSnapshot, ZoneName};
+use crate::snapshot::{
+    HeldMachine, SpotState, SpotZone, TrainingChoice, TrainingSnapshot, ZoneName,
+};
 use flyball_core::units::{Gpus, Micros, Money};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -147,6 +149,14 @@ fn candidate(
         let can = run.spot.get(name).is_some_and(|most| *most >= nodes);
         can || (nodes == run.nodes && snapshot.held.at == TrainingChoice::Spot(name.clone()))
     });
+    // The snapshot says where the present size can be had. Where there are too few nodes for that, there may be enough for this one.
+    let now = sized.now;
+    let too_few = |name: &ZoneName| run.spot.get(name).is_some_and(|most| *most < run.nodes);
+    let fewer = |(name, zone): &(&ZoneName, &mut SpotZone)| {
+        nodes < run.nodes && too_few(name) && zone.available_for(now).is_none()
+    };
+    let there = sized.zones.iter_mut().filter(fewer);
+    there.for_each(|(_, zone)| zone.state = SpotState::Available(now));
     let slack = deadline::slack(&sized);
     let spot = sized.available().map(|(zone, ..)| TrainingChoice::Spot(zone.clone()));
     let allowed = spot.filter(|choice| deadline::allows(&sized, choice));
