@@ -45,14 +45,16 @@ pub(crate) struct Job {
     pub(crate) hides_usage: bool,
 }
 
+/// In a box, because a dozen calls hand it on.
+pub(crate) type BoxedJob = Box<Job>;
+
 /// Where a request goes, and with what.
 pub(crate) struct Target {
-    /// In a box, because a dozen calls hand it on.
-    pub(crate) job: Box<Job>,
+    pub(crate) job: BoxedJob,
     /// The name that was asked for, if it is one that stands for several models.
     pub(crate) split: Option<Arc<str>>,
     /// The same for the mirror, if this one is copied.
-    pub(crate) copy: Option<Box<Job>>,
+    pub(crate) copy: Option<BoxedJob>,
 }
 
 /// What a request is aimed by.

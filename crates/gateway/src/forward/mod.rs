@@ -113,13 +113,7 @@ async fn ask(
             turn: sending.admitted.turn.as_deref(),
             trail: &sending.trail,
         };
-        let turn = sending.admitted.turn.as_deref();
-        let ended = {
-            // Where it is: handed on as a value, all of its room would be copied.
-            let asking = pin!(race.run(&sending.chosen));
-            room::unless_made_room(turn, asking).await
-        };
-        let Some(ended) = ended else {
+        let Some(ended) = race_in_turn(&race, &sending.chosen).await else {
             return Ok(Outcome::MadeRoom(Box::new((job, sending))));
         };
         let Ended { answer, second, second_won } = ended;
@@ -158,6 +152,13 @@ async fn ask(
             None => return Err(sending.refuse(problem)),
         }
     }
+}
+
+/// Asks engines; `None` if the request was told to make room before one began.
+async fn race_in_turn(race: &Race<'_>, chosen: &Chosen) -> Option<Ended> {
+    // Where it is: handed on as a value, all of its room would be copied.
+    let asking = pin!(race.run(chosen));
+    room::unless_made_room(race.turn, asking).await
 }
 
 /// Chooses the engine that is tried first.

@@ -4,7 +4,7 @@ use super::Phase;
 use super::identified::Identified;
 use super::open::Open;
 use super::reading::Reading;
-use crate::aim::{Aim, Job, Read, Target};
+use crate::aim::{Aim, BoxedJob, Read, Target};
 use crate::answer::Problem;
 use crate::finished::Finished;
 use crate::identify::Caller;
@@ -26,7 +26,7 @@ impl Open<Reading> {
         self,
         headers: HeaderMap,
         read: Read,
-    ) -> Result<(Open<Aimed>, Box<Job>, Option<Box<Job>>), Problem> {
+    ) -> Result<(Open<Aimed>, BoxedJob, Option<BoxedJob>), Problem> {
         let target = {
             let head = self.head();
             let (live, served) = (head.shared.live(), head.shared.served());

@@ -26,12 +26,19 @@ pub use inbox::{Committed, commit_inbox};
 pub use log::TableLog;
 pub use merge::{MergeSpan, SEALED_AFTER, merge};
 pub use state::TableFile;
-pub use vacuum::{KEEP_REMOVED, vacuum};
+pub use vacuum::vacuum;
+
+/// So long a file stays that does not count any more, for readers who began before: Delta's own default.
+pub const KEEP_REMOVED: Micros = Micros::from_minutes(7 * 24 * 60);
 
 use crate::LedgerError;
 use crate::rows::Rows;
 use crate::store::Store;
+use flyball_core::units::Micros;
 use flyball_resources::usage::LedgerTable;
+
+/// So long a file stays that does not count any more, for readers who began before: Delta's own default.
+pub const KEEP_REMOVED: Micros = Micros::from_minutes(7 * 24 * 60);
 
 /// Tries of a commit before somebody else's are let through.
 const TRIES: u32 = 20;

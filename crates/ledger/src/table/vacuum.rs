@@ -1,13 +1,10 @@
 //! Files that do not count any more.
 
-use super::{TableLog, place};
+use super::{KEEP_REMOVED, TableLog, place};
 use crate::LedgerError;
 use crate::source::UsageBatch;
 use crate::store::Store;
 use flyball_core::units::{Micros, Timestamp};
-
-/// So long a file stays that does not count any more, for readers who began before: Delta's own default.
-pub const KEEP_REMOVED: Micros = Micros::from_minutes(7 * 24 * 60);
 
 /// Deletes files that have not counted for that long: those that were removed, and those that never were added, because
 /// somebody else was faster or the program ended in between. Files of the inbox that wait stay. Says how many it deleted.

@@ -101,8 +101,7 @@ pub async fn run(
     };
     tokio::spawn(tenants.run());
     let loans = Arc::new(LoanBoard::default());
-    let kueue = settings.kueue;
-    let runs = RunWatch::of(&client, &watches, &publisher, &fence, &board, &loans, kueue);
+    let runs = RunWatch::of(&client, &watches, &publisher, &fence, &board, &loans, settings.kueue);
     tokio::spawn(runs.run());
     tokio::spawn(give_out(&client, &settings.lease, link.quota(), fence.clone(), watches.clone()));
     let mut operator = Operator {
@@ -128,10 +127,9 @@ pub async fn run(
         learnt_written: BTreeMap::new(),
         settings,
     };
-    let mut end =
-        signal(SignalKind::terminate()).map_err(start("cannot install signal handlers"))?;
-    let mut interrupt =
-        signal(SignalKind::interrupt()).map_err(start("cannot install signal handlers"))?;
+    let handler = |kind| signal(kind).map_err(start("cannot install signal handlers"));
+    let (mut end, mut interrupt) =
+        (handler(SignalKind::terminate())?, handler(SignalKind::interrupt())?);
     tokio::select! {
         () = operator.live() => {}
         Ok(problem) = talking => return Err(problem),

@@ -20,7 +20,7 @@ pub const CONTROLLER: &str = "flyball.dev/runs";
 
 /// A Workload that is held back has its quota for so long before others may have it. `requeueAfterSeconds` is not used: Kueue 0.19
 /// keeps the quota until that is over.
-const KEPT: Micros = Micros::from_seconds(30);
+const RESERVED_FOR: Micros = Micros::from_seconds(30);
 
 /// What is answered.
 #[derive(Clone, Debug, PartialEq)]
@@ -110,8 +110,8 @@ fn answer(gate: &GateOf<'_>, check: &Value, now: Timestamp) -> Option<(&'static 
         GateOf::Nobodys => Some(("Ready", "no TrainingRun is about it".to_owned())),
         GateOf::Run(RunGate::Open(why)) => Some(("Ready", why.clone())),
         GateOf::Run(RunGate::Shut(why)) => {
-            let kept = since(check).and_then(|since| now.since(since));
-            match kept.is_some_and(|kept| kept >= KEPT) {
+            let reserved = since(check).and_then(|since| now.since(since));
+            match reserved.is_some_and(|reserved| reserved >= RESERVED_FOR) {
                 true => Some(("Retry", why.clone())),
                 false => (check["message"] != why.as_str()).then(|| ("Pending", why.clone())),
             }
