@@ -56,6 +56,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         ],
     ),
     ("ledger", &["core", "resources", "telemetry", "admin"]),
+    ("batch", &["core", "identity", "ledger"]),
     ("console", &["core", "resources", "telemetry", "admin", "ledger"]),
     (
         "cli",
@@ -79,6 +80,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "gateway",
             "operator",
             "ledger",
+            "batch",
             "console",
         ],
     ),
