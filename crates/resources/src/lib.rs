@@ -10,6 +10,8 @@
 //!
 //! [`heartbeat`] is what training runs and Flyball say to each other.
 //!
+//! [`usage`] is what gateways and the operator write down for the ledger, and the columns of its tables.
+//!
 //! `convert` turns the kinds into `core`'s values and back, and [`resolve`] all Tenants together into what each may do.
 //! Nothing here decides, talks or waits. Start at [`model_service`].
 
@@ -37,6 +39,7 @@ pub mod tenant;
 #[cfg(test)]
 mod tests;
 pub mod training_run;
+pub mod usage;
 
 pub use convert::{ConversionProblem, rfc3339};
 pub use model_service::{ModelService, ModelServiceSpec, ModelServiceStatus};
