@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 const RENEW: Micros = Micros::from_seconds(5);
 
 /// Whoever sees nothing of a holder for so long, by a clock of its own, takes its place.
-pub(crate) const EXPIRE: Micros = Micros::from_seconds(20);
+const EXPIRE: Micros = Micros::from_seconds(20);
 
 /// Leases of batches.
 pub(crate) trait Leases: Send + Sync {

@@ -97,7 +97,12 @@ const ROOT: &[Row] = &[
 ];
 
 const CALLER: &[Row] = &[
-    row("tenant", "a name, or a path such as `ml/search`", "required", "Whose files and batches these are."),
+    row(
+        "tenant",
+        "a name, or a path such as `ml/search`",
+        "required",
+        "Whose files and batches these are.",
+    ),
     row("sha256", "64 hexadecimal digits", "required", "SHA-256 of the caller's key."),
     row(
         "gateway_key_file",
@@ -118,7 +123,8 @@ impl BatchSettings {
             toml::from_str(text).map_err(|error| vec![error.to_string().trim().to_owned()])?;
         let mut found = Found { problems: Vec::new(), path: String::new() };
         found.unknown(ROOT, &table);
-        let listen = found.take(&mut table, "listen", "IP:PORT", |value| value.as_str()?.parse().ok());
+        let listen =
+            found.take(&mut table, "listen", "IP:PORT", |value| value.as_str()?.parse().ok());
         let store = found.required(&mut table, "store", "a folder", file);
         let gateway = found.required(&mut table, "gateway", "HOST:PORT", address);
         let open = found.take(&mut table, "open", "true or false", Value::as_bool);
@@ -252,10 +258,14 @@ impl Found {
         for (index, caller) in settings.callers.iter().enumerate() {
             let BatchCaller { tenant, sha256, gateway_key_file } = caller;
             if let Some(before) = hashes.insert(sha256, index) {
-                self.wrong(&format!("callers[{index}].sha256"), &format!("is that of callers[{before}] too"));
+                self.wrong(
+                    &format!("callers[{index}].sha256"),
+                    &format!("is that of callers[{before}] too"),
+                );
             }
             if *files.entry(tenant).or_insert(gateway_key_file) != gateway_key_file {
-                let what = format!("{tenant:?} has another one in an earlier section; a tenant has one");
+                let what =
+                    format!("{tenant:?} has another one in an earlier section; a tenant has one");
                 self.wrong(&format!("callers[{index}].gateway_key_file"), &what);
             }
         }
@@ -331,9 +341,11 @@ mod tests {
         let reachable = format!("{GOOD}listen = \"0.0.0.0:1\"\n");
         assert!(BatchSettings::parse(&reachable).unwrap_err()[0].starts_with("open: "));
         assert!(BatchSettings::parse(&format!("{reachable}open = true\n")).unwrap().is_open());
-        let caller = format!("{reachable}[[callers]]\ntenant = \"a\"\nsha256 = \"{}\"\n", "ab".repeat(32));
+        let caller =
+            format!("{reachable}[[callers]]\ntenant = \"a\"\nsha256 = \"{}\"\n", "ab".repeat(32));
         assert!(!BatchSettings::parse(&caller).unwrap().is_open());
-        let twice = format!("{caller}[[callers]]\ntenant = \"b\"\nsha256 = \"{}\"\n", "AB".repeat(32));
+        let twice =
+            format!("{caller}[[callers]]\ntenant = \"b\"\nsha256 = \"{}\"\n", "AB".repeat(32));
         assert_eq!(
             BatchSettings::parse(&twice).unwrap_err(),
             ["callers[1].sha256: is that of callers[0] too"]

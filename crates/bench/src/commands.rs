@@ -1,7 +1,7 @@
 //! The command line: one variant per bench, as `cargo xtask bench` passes them on.
 
 use crate::{
-    admission, backtest, checkout, datasets, gateway, live, recorded, tenants, training,
+    admission, backtest, batch, checkout, datasets, gateway, live, recorded, tenants, training,
     wrong_capacity,
 };
 use anyhow::Result;
@@ -24,6 +24,8 @@ enum Bench {
     WrongCapacity(wrong_capacity::Args),
     /// Keys, limits and budgets of Tenants: random worlds, strangers, processor time
     Tenants(tenants::Args),
+    /// Files and batches in random worlds: lines, deaths, deadlines
+    Batch(batch::Args),
     /// Training runs on recorded spot machines: cost, lateness, saves, preemptions
     Training(training::Args),
     /// The public data that figures rest on: what is absent, and what differs
@@ -40,6 +42,7 @@ pub(crate) fn run() -> Result<()> {
         Bench::Live(args) => live::run(&root, &args),
         Bench::WrongCapacity(args) => wrong_capacity::run(&root, &args),
         Bench::Tenants(args) => tenants::run(&root, &args),
+        Bench::Batch(args) => batch::run(&root, &args),
         Bench::Training(args) => training::run(&root, &args),
         Bench::Data(args) => datasets::run(&root, &args),
     }

@@ -7,6 +7,7 @@
 
 mod admission;
 mod backtest;
+mod batch;
 mod cells;
 mod choice;
 mod commands;
@@ -24,6 +25,7 @@ mod sources;
 mod speed;
 mod spread;
 mod tenants;
+mod test_output;
 mod training;
 mod truth;
 mod worlds;

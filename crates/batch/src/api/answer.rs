@@ -14,7 +14,7 @@ pub(crate) type ApiBody = UnsyncBoxBody<Bytes, io::Error>;
 
 /// Why a request is refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct ApiError {
+pub(crate) struct ApiError {
     pub(super) status: StatusCode,
     pub(super) code: &'static str,
     pub(super) message: String,

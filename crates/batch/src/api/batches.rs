@@ -87,11 +87,7 @@ fn key(tenant: &CallingTenant, id: &str) -> Option<BatchKey> {
 }
 
 /// Asks for a batch to end. Its worker stops its lines and puts together what there is.
-pub(crate) async fn cancel<S: Store>(
-    store: &S,
-    key: &BatchKey,
-    now: u64,
-) -> Result<(), ApiError> {
+pub(crate) async fn cancel<S: Store>(store: &S, key: &BatchKey, now: u64) -> Result<(), ApiError> {
     for _ in 0..TRIES {
         let stored = newest(store, key).await?.ok_or_else(|| ApiError::no_batch(&key.id))?;
         let status = stored.record.batch.status;

@@ -188,7 +188,9 @@ fn windows_are_minutes_hours_and_days() {
     assert_eq!(window("24h"), Some(86_400));
     assert_eq!(window("90m"), Some(5_400));
     assert_eq!(window("30d"), Some(2_592_000));
-    for wrong in ["", "h", "24", "0m", "31d", "-1h", "+1h", "1.5h", "1H", "99999999999999999999d", "1ḥ"] {
+    for wrong in
+        ["", "h", "24", "0m", "31d", "-1h", "+1h", "1.5h", "1H", "99999999999999999999d", "1ḥ"]
+    {
         assert_eq!(window(wrong), None, "{wrong}");
     }
 }

@@ -67,8 +67,10 @@ impl<S: Store + 'static> Api<S> {
             if part == reader.parts() {
                 return Ok::<_, io::Error>(None);
             }
-            let bytes: Bytes =
-                reader.part(&*store, part).await.map_err(|why| io::Error::other(why.to_string()))?;
+            let bytes: Bytes = reader
+                .part(&*store, part)
+                .await
+                .map_err(|why| io::Error::other(why.to_string()))?;
             Ok(Some((Frame::data(bytes), (reader, store, part + 1))))
         });
         let mut response = Response::new(StreamBody::new(parts).boxed_unsync());

@@ -207,7 +207,12 @@ mod tests {
 
     #[test]
     fn what_is_no_form_is_refused() {
-        for wrong in ["", "multipart/form-data", "application/json; boundary=x", "multipart/form-data; boundary="] {
+        for wrong in [
+            "",
+            "multipart/form-data",
+            "application/json; boundary=x",
+            "multipart/form-data; boundary=",
+        ] {
             assert!(Multipart::of(wrong).is_err(), "{wrong}");
         }
         assert!(Multipart::of("Multipart/Form-Data; charset=x; Boundary=\"a b\"").is_ok());
@@ -215,7 +220,8 @@ mod tests {
         assert_eq!(read(&[b"--XX\r\nA: b\r\n\r\n"]), Err(FormError::Headers));
         let long = [b"--XX\r\n".to_vec(), vec![b'a'; 2 * MAX_HEADERS]].concat();
         assert_eq!(read(&[&long]), Err(FormError::Headers));
-        let many = b"--XX\r\nContent-Disposition: form-data; name=a\r\n\r\n\r\n".repeat(MAX_FIELDS + 1);
+        let many =
+            b"--XX\r\nContent-Disposition: form-data; name=a\r\n\r\n\r\n".repeat(MAX_FIELDS + 1);
         assert_eq!(read(&[&many]), Err(FormError::Fields));
     }
 

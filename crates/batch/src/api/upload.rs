@@ -88,7 +88,13 @@ impl<S: Store + 'static> Api<S> {
                     (FormPart::End, _) => {
                         self.end(&mut form, field.take(), &mut bytes).await?;
                         let bytes = bytes.filter(|bytes| *bytes > 0);
-                        let missing = || ApiError::wrong("file", "missing_required_parameter", "Missing required parameter: 'file'.");
+                        let missing = || {
+                            ApiError::wrong(
+                                "file",
+                                "missing_required_parameter",
+                                "Missing required parameter: 'file'.",
+                            )
+                        };
                         return Ok((form, bytes.ok_or_else(missing)?));
                     }
                     (FormPart::Field { name, filename }, _) => {

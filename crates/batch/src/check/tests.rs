@@ -92,7 +92,11 @@ fn too_many_lines_and_a_line_that_is_too_long_are_refused() {
 #[test]
 fn inputs_of_embeddings_are_counted() {
     let text = |input: &str, lines: usize| -> Vec<String> {
-        let line = |n| format!(r#"{{"custom_id":"{n}","method":"POST","url":"/v1/embeddings","body":{{"model":"m","input":{input}}}}}"#);
+        let line = |n| {
+            format!(
+                r#"{{"custom_id":"{n}","method":"POST","url":"/v1/embeddings","body":{{"model":"m","input":{input}}}}}"#
+            )
+        };
         let mut check = InputCheck::new("/v1/embeddings");
         (0..lines).for_each(|n| check.push((line(n) + "\n").as_bytes()));
         check.finish().err().unwrap_or_default().into_iter().map(|one| one.code).collect()

@@ -50,9 +50,8 @@ mod tests {
 
     #[test]
     fn ids_are_in_the_order_of_their_times_and_nothing_else_is_one() {
-        let at = |micros| {
-            NewId { at: Timestamp::from_micros(micros), random: [0xfe; RANDOM] }.file()
-        };
+        let at =
+            |micros| NewId { at: Timestamp::from_micros(micros), random: [0xfe; RANDOM] }.file();
         assert!(at(1_800_000_000_000_000) < at(1_800_000_000_000_001));
         assert!(is_id(&at(5), "file-"));
         for wrong in ["file-", "file-../x", "batch_00", &at(5).to_uppercase(), &at(5)[1..]] {

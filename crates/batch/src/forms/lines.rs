@@ -10,10 +10,6 @@ pub(crate) struct RequestLine<'a> {
     #[serde(borrow)]
     pub(crate) custom_id: Cow<'a, str>,
     #[serde(borrow)]
-    pub(crate) method: Cow<'a, str>,
-    #[serde(borrow)]
-    pub(crate) url: Cow<'a, str>,
-    #[serde(borrow)]
     pub(crate) body: &'a RawValue,
 }
 

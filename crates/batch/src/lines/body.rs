@@ -59,9 +59,9 @@ impl Object<'_> {
     /// is there a stream of the best of several.
     fn may_stream(&self) -> bool {
         let keys = ["logprobs", "best_of", "echo", "prompt_logprobs"];
-        self.0.iter().all(|(key, value)| {
-            !keys.contains(&&**key) || ["null", "false"].contains(&value.get())
-        })
+        self.0
+            .iter()
+            .all(|(key, value)| !keys.contains(&&**key) || ["null", "false"].contains(&value.get()))
     }
 }
 

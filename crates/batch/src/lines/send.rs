@@ -101,7 +101,10 @@ impl GatewayLines {
             }
             StatusCode::UNAUTHORIZED => {
                 let tenant = line.tenant.as_str();
-                tracing::error!(tenant, "the gateway refuses the key of a caller; its batches wait");
+                tracing::error!(
+                    tenant,
+                    "the gateway refuses the key of a caller; its batches wait"
+                );
                 Try::Outcome(LineOutcome::Later(Micros::from_seconds(LATER_SECONDS.1)))
             }
             _ if status.is_success() && form != AnswerForm::Whole => stream(response, form).await,
@@ -144,7 +147,9 @@ impl GatewayLines {
 }
 
 /// A connection that is driven as long as this lives.
-struct Connection(#[expect(dead_code, reason = "dropping it ends the task")] tokio::task::JoinSet<()>);
+struct Connection(
+    #[expect(dead_code, reason = "dropping it ends the task")] tokio::task::JoinSet<()>,
+);
 
 fn later(headers: &HeaderMap) -> Micros {
     let seconds = headers.get(RETRY_AFTER).and_then(|value| value.to_str().ok()?.parse().ok());
@@ -180,9 +185,8 @@ fn short(result: &LineResult) -> String {
 async fn stream(response: Response<Incoming>, form: AnswerForm) -> Try {
     let status = response.status().as_u16();
     let request_id = request_id(response.headers());
-    let done = |body| {
-        Try::Outcome(LineOutcome::Done(LineResult::Answer { status, request_id, body }))
-    };
+    let done =
+        |body| Try::Outcome(LineOutcome::Done(LineResult::Answer { status, request_id, body }));
     let (mut body, mut events, mut assembly) =
         (response.into_body(), Events::default(), Assembly::default());
     loop {

@@ -5,9 +5,7 @@
 
 use super::run::{Run, result_id};
 use crate::check::InputCheck;
-use crate::forms::{
-    FileObject, LineError, LineResult, Purpose, RequestLine, Usage, seconds,
-};
+use crate::forms::{FileObject, LineError, LineResult, Purpose, RequestLine, Usage, seconds};
 use crate::state::{
     BatchKey, Ending, FileReader, FileWriter, OutputIds, Record, StateError, file_object,
     listed_segments, put_file_object, segment_lines,

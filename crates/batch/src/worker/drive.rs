@@ -38,7 +38,8 @@ pub(crate) async fn drive<S: Store, L: Leases>(
             Some(ended) = lines.tasks.join_next_with_id() => Some(ended),
             () = tokio::time::sleep(TICK) => None,
         };
-        let mut ended: Vec<EndedLine> = first.and_then(|line| lines.ended(line)).into_iter().collect();
+        let mut ended: Vec<EndedLine> =
+            first.and_then(|line| lines.ended(line)).into_iter().collect();
         while let Some(line) = lines.tasks.try_join_next_with_id() {
             ended.extend(lines.ended(line));
         }

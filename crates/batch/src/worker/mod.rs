@@ -137,7 +137,11 @@ impl<S: Store, L: Leases> Worker<S, L> {
             let stored = run.flush(&*self.store, key).await.map_err(|error| error.to_string());
             let released = self.leases.release(key).await.map_err(|error| error.to_string());
             if let Err(error) = stored.and(released) {
-                tracing::warn!(batch = key.id, error, "cannot hand over a batch; lines may be sent again");
+                tracing::warn!(
+                    batch = key.id,
+                    error,
+                    "cannot hand over a batch; lines may be sent again"
+                );
             }
         }
         self.runs.clear();

@@ -79,7 +79,11 @@ impl Handle {
         }
     }
 
-    async fn call<T>(&self, path: &str, done: impl FnOnce(&mut Objects) -> T) -> Result<T, StoreError> {
+    async fn call<T>(
+        &self,
+        path: &str,
+        done: impl FnOnce(&mut Objects) -> T,
+    ) -> Result<T, StoreError> {
         let course = self.course();
         let answer = match course {
             Course::Lost(false) | Course::Death(false) => None,

@@ -58,8 +58,10 @@ fn last_state(world: &World, made: &MadeBatch) -> Result<Record, String> {
 fn results(world: &World, made: &MadeBatch, record: &Record) -> Result<(), String> {
     let batch = &record.batch;
     if batch.status == BatchStatus::Failed {
-        let code = batch.errors.as_ref().and_then(|errors| errors.data.first()).map(|one| &one.code);
-        let is_expected = made.plan.is_damaged && code.is_some_and(|code| code == "invalid_json_line");
+        let code =
+            batch.errors.as_ref().and_then(|errors| errors.data.first()).map(|one| &one.code);
+        let is_expected =
+            made.plan.is_damaged && code.is_some_and(|code| code == "invalid_json_line");
         return if is_expected { Ok(()) } else { Err(format!("it failed: {code:?}")) };
     }
     if made.plan.is_damaged && batch.status != BatchStatus::Cancelled {

@@ -201,7 +201,8 @@ impl World {
             }
             self.now += self.plan.step_seconds;
             let is_all_made = self.made.len() == self.plan.batches.len();
-            let open = self.objects.lock().unwrap().all.keys().any(|path| path.starts_with("open/"));
+            let open =
+                self.objects.lock().unwrap().all.keys().any(|path| path.starts_with("open/"));
             let is_idle = self.workers.iter().all(|process| process.worker.holds() == 0);
             if is_all_made && !open && is_idle {
                 return;
@@ -242,7 +243,8 @@ impl World {
         let tenant = CallingTenant { path: plan.tenant.clone(), folder: folder(&plan.tenant) };
         self.ids += 1;
         let id = NewId { at: self.time(), random: self.ids.to_be_bytes() };
-        let mut text: String = (0..plan.lines).map(|index| input_line(plan, index) + "\n").collect();
+        let mut text: String =
+            (0..plan.lines).map(|index| input_line(plan, index) + "\n").collect();
         if plan.is_damaged {
             text.push_str("{\"custom_id\": ");
         }
@@ -289,7 +291,8 @@ impl World {
             self.paused += 1;
             return;
         }
-        let (over, rest) = std::mem::take(&mut process.lines).into_iter().partition(|(at, _)| *at <= now);
+        let (over, rest) =
+            std::mem::take(&mut process.lines).into_iter().partition(|(at, _)| *at <= now);
         process.lines = rest;
         let over: Vec<(u64, LineToSend)> = over;
         let ended = over.into_iter().map(|(_, line)| {

@@ -7,10 +7,10 @@
 use crate::documents::{TENANTS, listed, typed, unless};
 use crate::figures::Op;
 use crate::page::{Measured, MeasuredPage, measure};
-use anyhow::{Context, Result, ensure};
+use crate::test_output::{Run, TestOutput};
+use anyhow::{Result, ensure};
 use clap::{Args as ClapArgs, ValueEnum};
 use std::path::Path;
-use std::process::Command;
 
 #[derive(ClapArgs)]
 pub(crate) struct Args {
@@ -71,8 +71,11 @@ fn command(args: &Args) -> String {
 
 fn worlds(root: &Path, seeds: u64) -> Result<Measured> {
     let count = seeds.to_string();
-    let output =
-        TestOutput::of(root, &["-p", "flyball-quota", "--test", "it"], Run::Worlds(&count))?;
+    let output = TestOutput::of(
+        root,
+        &["-p", "flyball-quota", "--test", "it"],
+        Run::Worlds("FLYBALL_QUOTA_SEEDS", &count),
+    )?;
     ensure!(output.passed, "a rule broke in one of the worlds:\n{}", output.text);
     let (usable, most) = (
         output.number("usable in the worst world: ")?,
@@ -135,61 +138,4 @@ fn cost(root: &Path) -> Result<Measured> {
         measure("tenants.levels_us", deepest - one, "us", Op::AtMost, 0.3),
     ];
     Ok(Measured { text, figures })
-}
-
-/// How tests are run.
-#[derive(Clone, Copy)]
-enum Run<'a> {
-    /// One after the other: times are taken.
-    Alone,
-    /// At once, in so many worlds each: nothing of them is a time.
-    Worlds(&'a str),
-}
-
-/// What tests printed.
-struct TestOutput {
-    text: String,
-    passed: bool,
-}
-
-impl TestOutput {
-    fn of(root: &Path, tests: &[&str], run: Run<'_>) -> Result<Self> {
-        eprintln!("tenants: cargo test --release {}", tests.join(" "));
-        let mut cargo = Command::new("cargo");
-        cargo.current_dir(root).args(["test", "--release", "--locked", "--quiet"]).args(tests);
-        cargo.args(["--", "--include-ignored", "--nocapture"]);
-        match run {
-            Run::Alone => cargo.arg("--test-threads=1"),
-            Run::Worlds(seeds) => cargo.env("FLYBALL_QUOTA_SEEDS", seeds),
-        };
-        let output = cargo.output().context("starting cargo")?;
-        let text = [output.stdout, output.stderr]
-            .map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
-        Ok(Self { text: text.join("\n"), passed: output.status.success() })
-    }
-
-    /// All numbers behind these words.
-    fn numbers(&self, words: &str) -> Vec<f64> {
-        let behind = self.text.lines().filter_map(|line| line.split_once(words));
-        behind.filter_map(|(_, rest)| rest.split(' ').next()?.parse().ok()).collect()
-    }
-
-    fn number(&self, words: &str) -> Result<f64> {
-        let found = self.numbers(words).first().copied();
-        found.with_context(|| format!("no test says {words:?}:\n{}", self.text))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::TestOutput;
-
-    #[test]
-    fn numbers_are_read_behind_words_wherever_the_line_begins() {
-        let text = "test a ... who asks, us: 0.81\nother: 3 of 4\nother: x\n".to_owned();
-        let output = TestOutput { text, passed: true };
-        assert_eq!(output.number("who asks, us: ").unwrap(), 0.81);
-        assert_eq!(output.numbers("other: "), [3.0]);
-        assert!(output.number("nobody says this").is_err());
-    }
 }
