@@ -176,9 +176,12 @@ mod tests {
         content-disposition: form-data; filename=\"a;b.jsonl\"; name=file\r\nContent-Type: x/y\r\n\r\n\
         line\r\n--X\r\n--XY-\r\n\r\n--XX--\r\n";
 
-    fn read(pieces: &[&[u8]]) -> Result<Vec<(String, Option<String>, Vec<u8>)>, FormError> {
+    /// A name, the name of a file, and what is in it.
+    type Field = (String, Option<String>, Vec<u8>);
+
+    fn read(pieces: &[&[u8]]) -> Result<Vec<Field>, FormError> {
         let mut form = Multipart::of("multipart/form-data; boundary=XX").unwrap();
-        let mut found: Vec<(String, Option<String>, Vec<u8>)> = Vec::new();
+        let mut found: Vec<Field> = Vec::new();
         for piece in pieces {
             form.push(piece);
             while let Some(part) = form.next()? {

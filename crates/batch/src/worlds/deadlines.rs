@@ -66,7 +66,7 @@ fn is_feasible(batches: &[PlannedBatch]) -> bool {
 #[expect(clippy::print_stdout, reason = "the bench reads it")]
 fn deadlines_are_kept_wherever_a_schedule_exists() {
     let (mut feasible, mut missed, mut tight) = (0, 0, 0);
-    let worlds = seeds(30).min(1_000);
+    let worlds = seeds(20).min(1_000);
     for seed in 0..worlds {
         let batches = drawn(seed);
         if !is_feasible(&batches) {
