@@ -1,8 +1,8 @@
 //! The command line: one variant per bench, as `cargo xtask bench` passes them on.
 
 use crate::{
-    admission, backtest, batch, checkout, datasets, gateway, live, recorded, tenants, training,
-    wrong_capacity,
+    admission, backtest, batch, checkout, datasets, gateway, ledger, live, recorded, tenants,
+    training, wrong_capacity,
 };
 use anyhow::Result;
 use clap::Parser;
@@ -26,6 +26,8 @@ enum Bench {
     Tenants(tenants::Args),
     /// Files and batches in random worlds: lines, deaths, deadlines
     Batch(batch::Args),
+    /// The ledger: worlds that end in the middle of everything, and what writing a request down costs
+    Ledger(ledger::Args),
     /// Training runs on recorded spot machines: cost, lateness, saves, preemptions
     Training(training::Args),
     /// The public data that figures rest on: what is absent, and what differs
@@ -43,6 +45,7 @@ pub(crate) fn run() -> Result<()> {
         Bench::WrongCapacity(args) => wrong_capacity::run(&root, &args),
         Bench::Tenants(args) => tenants::run(&root, &args),
         Bench::Batch(args) => batch::run(&root, &args),
+        Bench::Ledger(args) => ledger::run(&root, &args),
         Bench::Training(args) => training::run(&root, &args),
         Bench::Data(args) => datasets::run(&root, &args),
     }

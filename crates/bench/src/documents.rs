@@ -67,6 +67,16 @@ Written by `cargo xtask bench batch --figure`; do not edit. Figures against thei
 ",
 };
 
+pub(crate) const LEDGER: Document = Document {
+    store: "docs/benchmarks-ledger.json",
+    page: "docs/benchmarks-ledger.md",
+    head: "# Benchmarks of the ledger
+
+Written by `cargo xtask bench ledger --figure`; do not edit. Figures against their targets:
+`cargo xtask figures`.
+",
+};
+
 pub(crate) const TRAINING: Document = Document {
     store: "docs/benchmarks-training.json",
     page: "docs/benchmarks-training.md",

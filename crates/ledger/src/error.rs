@@ -1,6 +1,6 @@
 //! What can go wrong, and whether trying again helps.
 
-use crate::store::StoreError;
+use crate::store::ObjectStoreError;
 use std::io;
 
 /// Why a step of the ledger did not get to its end. Every step may be tried again: none does anything twice.
@@ -8,7 +8,7 @@ use std::io;
 pub enum LedgerError {
     /// The store did not do it.
     #[error(transparent)]
-    Store(#[from] StoreError),
+    Store(#[from] ObjectStoreError),
     /// The disk did not do it.
     #[error("journal: {0}")]
     Disk(#[from] io::Error),

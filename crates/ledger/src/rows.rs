@@ -165,10 +165,10 @@ impl Rows {
     }
 
     fn add_request(&mut self, source: &str, record: &UsageRecord<'_>) {
-        let kept = record.judged == Judged::Kept;
+        let met = record.judged == Judged::Met;
         let mut measures = vec![0; USAGE.measures.len()];
         measures[of::REQUESTS] = 1;
-        measures[of::KEPT] = i64::from(kept);
+        measures[of::MET] = i64::from(met);
         measures[of::MISSED] = i64::from(record.judged == Judged::Missed);
         measures[of::UNPRICED] = i64::from(record.list_pico.is_none());
         measures[of::TOKENS_ESTIMATED] = i64::from(record.estimated);
@@ -176,9 +176,9 @@ impl Rows {
         measures[of::CACHED_TOKENS] = signed(record.cached_tokens);
         measures[of::OUTPUT_TOKENS] = signed(record.output_tokens);
         measures[of::COST_UNITS] = signed(record.cost_units);
-        if kept {
-            measures[of::OUTPUT_TOKENS_KEPT] = measures[of::OUTPUT_TOKENS];
-            measures[of::COST_UNITS_KEPT] = measures[of::COST_UNITS];
+        if met {
+            measures[of::OUTPUT_TOKENS_MET] = measures[of::OUTPUT_TOKENS];
+            measures[of::COST_UNITS_MET] = measures[of::COST_UNITS];
         }
         let took = record.ended.as_micros().saturating_sub(record.started.as_micros());
         measures[of::REQUEST_MICROS] = signed(took);

@@ -6,11 +6,12 @@ use crate::journal::{
     Disk, OpenRequests, SYNC_EVERY, Segment, SharedJournal, leftovers, lock, sync,
 };
 use crate::rows::Rows;
-use crate::source::{Batch, Source};
+use crate::source::{Source, UsageBatch};
 use crate::store::{PutOutcome, Store};
 use crate::table::{TableLog, place};
 use flyball_core::units::Timestamp;
 use flyball_resources::usage::LedgerTable;
+use std::collections::BTreeSet;
 
 /// How often somebody may have put less of a batch before.
 const CORRECTIONS: u32 = 8;
@@ -26,6 +27,8 @@ pub struct Shipper<D> {
     log: TableLog,
     /// Whether there may be files of processes that have ended.
     left: bool,
+    /// Batches of theirs that are in the inbox with all that is known here.
+    placed: BTreeSet<UsageBatch>,
 }
 
 impl<D: Disk> Shipper<D> {
@@ -35,7 +38,16 @@ impl<D: Disk> Shipper<D> {
             let journal = lock(&journal);
             (journal.table(), journal.current().source.clone())
         };
-        Self { journal, disk, table, source, boot, log: TableLog::new(table), left: true }
+        Self {
+            journal,
+            disk,
+            table,
+            source,
+            boot,
+            log: TableLog::new(table),
+            left: true,
+            placed: BTreeSet::new(),
+        }
     }
 
     /// Puts all that has ended into the inbox, and forgets what the table has. To be called after [`Journal::rotate`]
@@ -77,9 +89,8 @@ impl<D: Disk> Shipper<D> {
             segment.follow(&mut self.disk)?;
             let mut rows = segment.rows().clone();
             rows.add_all_of(lock(&self.journal).unwritten(batch.sequence));
-            if !self.log.has(batch) {
-                put_batch(store, batch, &rows).await?;
-            }
+            // Also if the table has it: that may be what a witness knew.
+            put_batch(store, &self.log, batch, &rows).await?;
             lock(&self.journal).placed(batch.sequence);
         }
         for batch in sealed.iter().filter(|batch| self.log.has(batch)) {
@@ -116,12 +127,14 @@ impl<D: Disk> Shipper<D> {
         &mut self,
         store: &impl Store,
         source: &Source,
-        batches: &[Batch],
+        batches: &[UsageBatch],
         now: Timestamp,
     ) -> Result<bool, LedgerError> {
         let Some(last) = batches.last() else { return Ok(false) };
         let mut left = false;
         for batch in batches {
+            // Its process may have ended before it did.
+            self.disk.sync(&batch.segment())?;
             let mut segment = Segment::new(batch.clone(), self.table);
             segment.follow(&mut self.disk)?;
             let mut rows = segment.rows().clone();
@@ -134,15 +147,17 @@ impl<D: Disk> Shipper<D> {
                     continue;
                 }
             }
-            if !self.log.has(batch) {
-                put_batch(store, batch, &rows).await?;
-                left = true;
+            if !self.placed.contains(batch) {
+                put_batch(store, &self.log, batch, &rows).await?;
+                self.placed.insert(batch.clone());
             }
+            left |= !self.log.has(batch);
         }
         if !left {
             // From the first on: what is left after a crash in between still has the last one.
             for batch in batches {
                 self.disk.remove(&batch.segment())?;
+                self.placed.remove(batch);
             }
         }
         Ok(left)
@@ -156,10 +171,11 @@ fn last_of(rows: &Rows, now: Timestamp) -> Timestamp {
 }
 
 /// Puts a batch into the inbox. If somebody has put less of it before, what is missing is put beside it: whoever comes
-/// second, what counts in the end is the most that anybody knew.
+/// second, what counts in the end is the most that anybody knew. The log has to be fresh.
 pub(crate) async fn put_batch(
     store: &impl Store,
-    batch: &Batch,
+    log: &TableLog,
+    batch: &UsageBatch,
     rows: &Rows,
 ) -> Result<(), LedgerError> {
     let (mut batch, mut rows) = (batch.clone(), rows.clone());
@@ -167,10 +183,11 @@ pub(crate) async fn put_batch(
         let path = batch.path();
         let bytes = files::write(&rows).map_err(|error| LedgerError::broken(&path, error))?;
         let at = place(rows.table(), &path);
-        if store.put_new(&at, bytes.clone()).await? == PutOutcome::Created {
+        // One that the table has may be gone from the inbox, merged long ago. Under its name nothing must come again: whoever
+        // compared with that would take for missing what is not.
+        if !log.has(&batch) && store.put_new(&at, bytes.clone()).await? == PutOutcome::Created {
             return Ok(());
         }
-        // Gone again: it was in the table, merged, and old enough to be deleted.
         let Some(theirs) = store.get(&at).await? else { return Ok(()) };
         if theirs == bytes {
             return Ok(());
@@ -180,7 +197,7 @@ pub(crate) async fn put_batch(
         if rows.is_empty() {
             return Ok(());
         }
-        batch = Batch { source: batch.source.correction(batch.sequence), sequence: 1 };
+        batch = UsageBatch { source: batch.source.correction(batch.sequence), sequence: 1 };
     }
     Err(LedgerError::Busy(CORRECTIONS))
 }

@@ -47,7 +47,7 @@ impl fmt::Display for Source {
 
 /// What a source wrote in about five minutes: the entries of one file of its journal.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Batch {
+pub struct UsageBatch {
     /// Who wrote it.
     pub source: Source,
     /// Its place among those of the source, from 1.
@@ -55,7 +55,7 @@ pub struct Batch {
 }
 
 /// What a batch is called in a journal, before a dot and its kind.
-impl fmt::Display for Batch {
+impl fmt::Display for UsageBatch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // Ten digits, so that names are in the order of numbers.
         write!(f, "{}-{:010}", self.source, self.sequence)
@@ -66,7 +66,7 @@ const INBOX: &str = "inbox/";
 const PARQUET: &str = ".parquet";
 const SEGMENT: &str = ".segment";
 
-impl Batch {
+impl UsageBatch {
     /// Its file in a table's folder. It cannot be written twice.
     pub fn path(&self) -> String {
         format!("{INBOX}{self}{PARQUET}")
@@ -101,12 +101,12 @@ mod tests {
 
     #[test]
     fn a_batch_has_one_name_and_no_other() {
-        let batch = Batch { source: "gateway-7f-1795".parse().unwrap(), sequence: 12 };
+        let batch = UsageBatch { source: "gateway-7f-1795".parse().unwrap(), sequence: 12 };
         assert_eq!(batch.path(), "inbox/gateway-7f-1795-0000000012.parquet");
-        assert_eq!(Batch::of_path(&batch.path()), Some(batch.clone()));
-        assert_eq!(Batch::of_segment(&batch.segment()), Some(batch.clone()));
-        let correction = Batch { source: batch.source.correction(12), sequence: 1 };
-        assert_eq!(Batch::of_path(&correction.path()), Some(correction));
+        assert_eq!(UsageBatch::of_path(&batch.path()), Some(batch.clone()));
+        assert_eq!(UsageBatch::of_segment(&batch.segment()), Some(batch.clone()));
+        let correction = UsageBatch { source: batch.source.correction(12), sequence: 1 };
+        assert_eq!(UsageBatch::of_path(&correction.path()), Some(correction));
         for wrong in [
             "a-12",
             "a-+000000012",
@@ -115,8 +115,8 @@ mod tests {
             "a/b-0000000001",
             "A-0000000001",
         ] {
-            assert_eq!(Batch::of_path(&format!("inbox/{wrong}.parquet")), None, "{wrong}");
+            assert_eq!(UsageBatch::of_path(&format!("inbox/{wrong}.parquet")), None, "{wrong}");
         }
-        assert_eq!(Batch::of_path("merged/a-0000000001.parquet"), None);
+        assert_eq!(UsageBatch::of_path("merged/a-0000000001.parquet"), None);
     }
 }

@@ -4,7 +4,7 @@ use crate::LedgerError;
 use crate::journal::{SYNC_EVERY, SourceReport};
 use crate::rows::Rows;
 use crate::ship::put_batch;
-use crate::source::{Batch, Source};
+use crate::source::{Source, UsageBatch};
 use crate::store::Store;
 use crate::table::TableLog;
 use flyball_core::units::Timestamp;
@@ -24,7 +24,8 @@ pub struct Witness {
 pub enum SourceEnd {
     /// Alone: its machine runs on, and its disk is there for the next process.
     Process,
-    /// With its machine, which may come back, with its disk or without.
+    /// With its machine, which may come back, with its disk or without. Also of one that was taken for gone before: then the
+    /// table may have less of it than its disk.
     Machine,
 }
 
@@ -66,8 +67,8 @@ impl Witness {
         rows.add_unsure(source.as_str(), *at, SYNC_EVERY);
         batches.insert(last, rows);
         for (sequence, rows) in batches {
-            let batch = Batch { source: source.clone(), sequence };
-            put_batch(store, &batch, &rows.estimated()).await?;
+            let batch = UsageBatch { source: source.clone(), sequence };
+            put_batch(store, log, &batch, &rows.estimated()).await?;
         }
         self.reports.remove(source);
         Ok(())

@@ -5,6 +5,7 @@
 //! `drills` (faults). Each prints its table; `--figure` writes the figures and `docs/benchmarks.md`, to which
 //! `wrong_capacity` adds a section of its own.
 
+mod choice;
 mod sections;
 
 use crate::documents::{BACKTEST, listed, typed, unless};

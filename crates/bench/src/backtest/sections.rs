@@ -1,10 +1,11 @@
 //! The sections of the page: each measures, and writes its text and its figures.
 
 use super::Args;
+use super::choice;
 use crate::figures::Op;
 use crate::page::{Measured, measure};
 use crate::truth::{self, Exchange, RunScore};
-use crate::{cells, choice, drills, pace, pool, sources, speed};
+use crate::{cells, drills, pace, pool, sources, speed};
 use anyhow::{Context, Result};
 use flyball_figures::quantile::median;
 use flyball_simulator::traffic::load::{self, Traffic};

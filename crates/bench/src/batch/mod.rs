@@ -6,7 +6,7 @@
 use crate::documents::{BATCH, typed, unless};
 use crate::figures::Op;
 use crate::page::{Measured, MeasuredPage, measure};
-use crate::test_output::{Run, TestOutput};
+use crate::programs::printed::{PrintedFigures, TestRun};
 use anyhow::{Result, ensure};
 use clap::Args as ClapArgs;
 use std::path::Path;
@@ -31,9 +31,9 @@ pub(super) fn run(root: &Path, args: &Args) -> Result<()> {
 }
 
 fn worlds(root: &Path, seeds: u64) -> Result<Measured> {
-    let count = seeds.to_string();
+    let run = TestRun::Worlds("FLYBALL_BATCH_SEEDS", seeds);
     let tests = ["-p", "flyball-batch", "--lib", "worlds::"];
-    let output = TestOutput::of(root, &tests, Run::Worlds("FLYBALL_BATCH_SEEDS", &count))?;
+    let output = PrintedFigures::of(root, &tests, run)?;
     ensure!(
         output.passed,
         "something is lost, doubled or late in one of the worlds:\n{}",

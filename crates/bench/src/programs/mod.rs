@@ -1,11 +1,12 @@
 //! Programs that run beside a bench: built, started, watched by the kernel's own numbers, ended.
 //!
-//! `running` starts and ends them, `kernel` says what they cost, `page` reads what they count, and
-//! `peers` installs those of others. Nothing here knows what is measured.
+//! `running` starts and ends them, `kernel` says what they cost, `page` reads what they count,
+//! `peers` installs those of others, and `printed` runs tests that measure. Nothing here knows what is measured.
 
 pub(super) mod kernel;
 pub(super) mod page;
 pub(super) mod peers;
+pub(super) mod printed;
 pub(super) mod running;
 
 use crate::{checkout, process};

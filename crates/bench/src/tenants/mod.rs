@@ -7,7 +7,7 @@
 use crate::documents::{TENANTS, listed, typed, unless};
 use crate::figures::Op;
 use crate::page::{Measured, MeasuredPage, measure};
-use crate::test_output::{Run, TestOutput};
+use crate::programs::printed::{PrintedFigures, TestRun};
 use anyhow::{Result, ensure};
 use clap::{Args as ClapArgs, ValueEnum};
 use std::path::Path;
@@ -70,12 +70,8 @@ fn command(args: &Args) -> String {
 }
 
 fn worlds(root: &Path, seeds: u64) -> Result<Measured> {
-    let count = seeds.to_string();
-    let output = TestOutput::of(
-        root,
-        &["-p", "flyball-quota", "--test", "it"],
-        Run::Worlds("FLYBALL_QUOTA_SEEDS", &count),
-    )?;
+    let run = TestRun::Worlds("FLYBALL_QUOTA_SEEDS", seeds);
+    let output = PrintedFigures::of(root, &["-p", "flyball-quota", "--test", "it"], run)?;
     ensure!(output.passed, "a rule broke in one of the worlds:\n{}", output.text);
     let (usable, most) = (
         output.number("usable in the worst world: ")?,
@@ -106,7 +102,8 @@ fn worlds(root: &Path, seeds: u64) -> Result<Measured> {
 }
 
 fn hostile(root: &Path) -> Result<Measured> {
-    let output = TestOutput::of(root, &["-p", "flyball-identity", "--test", "it"], Run::Alone)?;
+    let output =
+        PrintedFigures::of(root, &["-p", "flyball-identity", "--test", "it"], TestRun::Alone)?;
     ensure!(output.passed, "a stranger was let in:\n{}", output.text);
     let counts: Vec<f64> = output.numbers("hostile, refused for its own reason: ");
     let sum: f64 = counts.iter().sum();
@@ -121,7 +118,7 @@ fn hostile(root: &Path) -> Result<Measured> {
 
 fn cost(root: &Path) -> Result<Measured> {
     let tests = ["-p", "flyball-gateway", "--lib", "cost::"];
-    let output = TestOutput::of(root, &tests, Run::Alone)?;
+    let output = PrintedFigures::of(root, &tests, TestRun::Alone)?;
     let identity = output.number("who asks among 100,032 keys, us: ")?;
     let one = output.number("admission below one Tenant, us: ")?;
     let deepest = output.number("admission below the most Tenants, us: ")?;

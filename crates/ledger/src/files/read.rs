@@ -1,5 +1,6 @@
 //! A Parquet file as rows.
 
+use super::CHECKSUM;
 use crate::rows::{RowKey, Rows};
 use bytes::Bytes;
 use flyball_resources::usage::{CHARGE_PERIOD_END, CHARGE_PERIOD_START, ESTIMATED, LedgerTable};
@@ -14,7 +15,8 @@ const MOST_ROWS: i64 = 50_000_000;
 
 /// The rows of a file. Columns that an older version did not write are empty or zero.
 pub(crate) fn read(table: &'static LedgerTable, bytes: Bytes) -> Result<Rows, ParquetError> {
-    let file = SerializedFileReader::new(bytes)?;
+    let file = SerializedFileReader::new(bytes.clone())?;
+    check(&file, &bytes)?;
     let mut rows = Rows::new(table);
     for number in 0..file.num_row_groups() {
         let group = file.get_row_group(number)?;
@@ -23,8 +25,23 @@ pub(crate) fn read(table: &'static LedgerTable, bytes: Bytes) -> Result<Rows, Pa
     Ok(rows)
 }
 
-/// How many rows a file has, if it can be read at all.
-pub(crate) fn add_group(rows: &mut Rows, group: &dyn RowGroupReader) -> Result<(), ParquetError> {
+/// Whether what is before the footer is what was written. Files that somebody else merged have no checksum.
+fn check(file: &SerializedFileReader<Bytes>, bytes: &[u8]) -> Result<(), ParquetError> {
+    let notes = file.metadata().file_metadata().key_value_metadata();
+    let note = notes.into_iter().flatten().find(|note| note.key == CHECKSUM);
+    let Some(stated) = note.and_then(|note| note.value.as_deref()) else { return Ok(()) };
+    let sum = |(length, sum): (&str, &str)| {
+        let pages = bytes.get(..length.parse().ok()?)?;
+        Some(crc32fast::hash(pages).to_string() == sum)
+    };
+    if stated.split_once(' ').and_then(sum) == Some(true) {
+        Ok(())
+    } else {
+        Err(ParquetError::General("its checksum differs".to_owned()))
+    }
+}
+
+fn add_group(rows: &mut Rows, group: &dyn RowGroupReader) -> Result<(), ParquetError> {
     let table = rows.table();
     let count = group.metadata().num_rows();
     if !(0..=MOST_ROWS).contains(&count) {
@@ -76,6 +93,12 @@ impl Group<'_> {
 
     fn column<T: DataType>(&self, name: &str) -> Result<Option<Vec<T::T>>, ParquetError> {
         let Some(place) = self.place(name) else { return Ok(None) };
+        let column = self.group.metadata().column(place);
+        let starts = [Some(column.data_page_offset()), column.dictionary_page_offset()];
+        // The library takes these for granted and panics.
+        if column.compressed_size() < 0 || starts.into_iter().flatten().any(|start| start < 0) {
+            return Err(ParquetError::General(format!("column {name} is nowhere")));
+        }
         let reader = self.group.get_column_reader(place)?;
         if reader_type(&reader) != T::get_physical_type() {
             return Err(ParquetError::General(format!("column {name} has another type")));

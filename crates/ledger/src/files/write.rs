@@ -1,12 +1,13 @@
 //! Rows as a Parquet file.
 
-use super::{MOST_MONEY, schema};
+use super::{CHECKSUM, MOST_MONEY, schema};
 use crate::rows::Rows;
 use bytes::Bytes;
 use flyball_resources::usage::MeasureUnit;
 use parquet::basic::Compression;
 use parquet::data_type::{BoolType, ByteArray, ByteArrayType, DataType, Int64Type};
 use parquet::errors::ParquetError;
+use parquet::file::metadata::KeyValue;
 use parquet::file::properties::WriterProperties;
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use std::sync::Arc;
@@ -27,6 +28,10 @@ pub(crate) fn write(rows: &Rows) -> Result<Bytes, ParquetError> {
         columns(rows, &mut group)?;
         group.close()?;
     }
+    file.flush()?;
+    let pages = file.inner();
+    let checksum = format!("{} {}", pages.len(), crc32fast::hash(pages));
+    file.append_key_value_metadata(KeyValue::new(CHECKSUM.to_owned(), checksum));
     Ok(file.into_inner()?.into())
 }
 

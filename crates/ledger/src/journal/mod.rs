@@ -24,7 +24,7 @@ pub(crate) use tail::sync;
 pub use tail::{JournalTail, SYNC_EVERY, SourceReport};
 
 use crate::rows::Rows;
-use crate::source::{Batch, Source};
+use crate::source::{Source, UsageBatch};
 use flyball_resources::usage::{JournalStart, LedgerTable, UsageEntry};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -48,7 +48,7 @@ pub struct Journal<D> {
     disk: D,
     table: &'static LedgerTable,
     boot: u64,
-    current: Batch,
+    current: UsageBatch,
     /// The file's name, made once: it is needed for each entry.
     name: String,
     made: bool,
@@ -75,7 +75,7 @@ pub struct Journal<D> {
 impl<D: Disk> Journal<D> {
     /// Begins a journal. No other may ever have had this source. Nothing is written before the first entry.
     pub fn new(disk: D, table: &'static LedgerTable, source: Source, boot: u64) -> Self {
-        let current = Batch { source, sequence: 1 };
+        let current = UsageBatch { source, sequence: 1 };
         Self {
             disk,
             table,
@@ -134,11 +134,15 @@ impl<D: Disk> Journal<D> {
         let Some(rows) = self.unwritten.get(&sequence) else { return Ok(()) };
         let mut bytes = Vec::new();
         rows.entries().for_each(|entry| frame::append(&mut bytes, &entry));
+        for (_, request) in self.ended.range((sequence, 0)..) {
+            frame::append(&mut bytes, &UsageEntry::Ended(*request));
+        }
         self.buffer = bytes;
         let written = self.write();
         self.buffer.clear();
         if written.is_ok() {
             self.unwritten.remove(&sequence);
+            self.ended.retain(|(ended, _)| *ended < sequence);
         }
         written
     }
@@ -167,17 +171,17 @@ impl<D: Disk> Journal<D> {
     }
 
     /// The batch that is written now.
-    pub fn current(&self) -> &Batch {
+    pub fn current(&self) -> &UsageBatch {
         &self.current
     }
 
     /// The batches that have ended and are not forgotten, in order.
-    pub fn sealed(&self) -> Vec<Batch> {
+    pub fn sealed(&self) -> Vec<UsageBatch> {
         self.sealed.iter().map(|sequence| self.batch(*sequence)).collect()
     }
 
     /// The batches that are not known to be in the inbox, the current one too, in order.
-    pub fn to_place(&self) -> Vec<Batch> {
+    pub fn to_place(&self) -> Vec<UsageBatch> {
         (self.placed + 1..=self.current.sequence).map(|sequence| self.batch(sequence)).collect()
     }
 
@@ -197,7 +201,7 @@ impl<D: Disk> Journal<D> {
     }
 
     /// The batches whose open requests are to be carried into the current one.
-    pub fn to_carry(&self) -> Vec<Batch> {
+    pub fn to_carry(&self) -> Vec<UsageBatch> {
         self.sealed().into_iter().filter(|batch| batch.sequence > self.carried).collect()
     }
 
@@ -230,8 +234,8 @@ impl<D: Disk> Journal<D> {
         Ok(())
     }
 
-    fn batch(&self, sequence: u64) -> Batch {
-        Batch { source: self.current.source.clone(), sequence }
+    fn batch(&self, sequence: u64) -> UsageBatch {
+        UsageBatch { source: self.current.source.clone(), sequence }
     }
 
     fn write(&mut self) -> io::Result<()> {
@@ -264,7 +268,7 @@ impl<D: Disk> Journal<D> {
 
     /// Puts what the file is before what is to be written.
     fn begin(&mut self) {
-        let Batch { source, sequence } = &self.current;
+        let UsageBatch { source, sequence } = &self.current;
         let (table, source) = (self.table.name, source.as_str());
         let start = JournalStart { table, source, sequence: *sequence, boot: self.boot };
         let mut bytes = Vec::with_capacity(self.buffer.len() + 256);
@@ -275,7 +279,7 @@ impl<D: Disk> Journal<D> {
 
     /// Adds up what cannot be written.
     fn remember(&mut self) {
-        let Batch { source, sequence } = &self.current;
+        let UsageBatch { source, sequence } = &self.current;
         let rows = self.unwritten.entry(*sequence).or_insert_with(|| Rows::new(self.table));
         for entry in frame::Frames::new(&self.buffer) {
             rows.add_entry(source.as_str(), &entry);

@@ -3,7 +3,7 @@
 use super::disk::Disk;
 use super::frame::{self, Frames};
 use crate::rows::Rows;
-use crate::source::{Batch, Source};
+use crate::source::{Source, UsageBatch};
 use flyball_resources::usage::{LedgerTable, UsageEntry};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -11,7 +11,7 @@ use std::io;
 /// One file of a journal, as far as it was read.
 #[derive(Clone, Debug)]
 pub struct Segment {
-    batch: Batch,
+    batch: UsageBatch,
     read: u64,
     /// Which start of the machine it was written in, if its first entry was read.
     boot: Option<u64>,
@@ -20,7 +20,7 @@ pub struct Segment {
 
 impl Segment {
     /// One that was not read yet.
-    pub fn new(batch: Batch, table: &'static LedgerTable) -> Self {
+    pub fn new(batch: UsageBatch, table: &'static LedgerTable) -> Self {
         Self { batch, read: 0, boot: None, rows: Rows::new(table) }
     }
 
@@ -39,7 +39,7 @@ impl Segment {
     }
 
     /// The batch.
-    pub fn batch(&self) -> &Batch {
+    pub fn batch(&self) -> &UsageBatch {
         &self.batch
     }
 
@@ -56,11 +56,11 @@ impl Segment {
 
 /// Requests without an end, as their entries.
 #[derive(Clone, Debug, Default)]
-pub struct OpenRequests(BTreeMap<u64, Vec<u8>>);
+pub struct OpenRequests(pub(super) BTreeMap<u64, Vec<u8>>);
 
 impl OpenRequests {
     /// Those of these batches together.
-    pub fn of(disk: &mut impl Disk, batches: &[Batch]) -> io::Result<Self> {
+    pub fn of(disk: &mut impl Disk, batches: &[UsageBatch]) -> io::Result<Self> {
         let mut open = BTreeMap::new();
         let mut ended = BTreeSet::new();
         for batch in batches {
@@ -73,6 +73,7 @@ impl OpenRequests {
                         open.insert(request.request, bytes);
                     }
                     UsageEntry::Close(record) => drop(ended.insert(record.request)),
+                    UsageEntry::Ended(request) => drop(ended.insert(*request)),
                     _ => {}
                 }
             }
@@ -102,10 +103,13 @@ impl OpenRequests {
 }
 
 /// What processes that have ended left in a folder: their batches, in order. `own` is the process that asks.
-pub fn leftovers(disk: &mut impl Disk, own: &Source) -> io::Result<BTreeMap<Source, Vec<Batch>>> {
-    let mut found: BTreeMap<Source, Vec<Batch>> = BTreeMap::new();
+pub fn leftovers(
+    disk: &mut impl Disk,
+    own: &Source,
+) -> io::Result<BTreeMap<Source, Vec<UsageBatch>>> {
+    let mut found: BTreeMap<Source, Vec<UsageBatch>> = BTreeMap::new();
     let batches = disk.list()?;
-    for batch in batches.iter().filter_map(|name| Batch::of_segment(name)) {
+    for batch in batches.iter().filter_map(|name| UsageBatch::of_segment(name)) {
         if batch.source != *own {
             found.entry(batch.source.clone()).or_default().push(batch);
         }

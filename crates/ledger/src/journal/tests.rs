@@ -27,7 +27,7 @@ fn requests(rows: &Rows) -> i128 {
     rows.sums()[of::REQUESTS]
 }
 
-fn segment(disk: &FolderDisk, batch: &Batch) -> Segment {
+fn segment(disk: &FolderDisk, batch: &UsageBatch) -> Segment {
     let mut segment = Segment::new(batch.clone(), &USAGE);
     segment.follow(&mut disk.clone()).unwrap();
     segment
@@ -138,6 +138,19 @@ fn a_full_disk_keeps_entries_in_memory_and_writes_them_once() {
     journal.retry().unwrap();
     assert_eq!(journal.unwritten(1), None);
     assert_eq!(requests(segment(&disk, journal.current()).rows()), 11);
+    // Its end is in a row, and nobody takes it for open.
+    journal.append(&open(20)).unwrap();
+    journal.flush().unwrap();
+    room.set(3);
+    assert!(journal.append(&close(20)).is_err());
+    let opened = || {
+        let batch = UsageBatch { source: "gateway-a".parse().unwrap(), sequence: 1 };
+        OpenRequests::of(&mut disk.clone(), &[batch]).unwrap().0.len()
+    };
+    assert_eq!(opened(), 1);
+    room.set(10_000);
+    journal.retry().unwrap();
+    assert_eq!((opened(), requests(segment(&disk, journal.current()).rows())), (0, 12));
     // What a full disk left of a batch that has ended stays with it.
     room.set(0);
     assert!(journal.append(&close(11)).is_err());

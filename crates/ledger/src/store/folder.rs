@@ -1,9 +1,10 @@
 //! A folder as a store: for one machine, or for a file system that all machines have.
 
-use super::{PutOutcome, Store, StoreError, StoredObject};
+use super::{ObjectStoreError, PutOutcome, Store, StoredObject};
 use bytes::Bytes;
 use flyball_core::units::Timestamp;
 use std::fs::{self, File};
+use std::hash::{BuildHasher as _, RandomState};
 use std::io::{self, ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -13,8 +14,8 @@ use std::time::UNIX_EPOCH;
 #[derive(Debug)]
 pub struct FolderStore {
     root: PathBuf,
-    /// Of this process, so that two never write to one name.
-    name: String,
+    /// Of this store, so that two never write to one name, on whatever machines they are.
+    name: u64,
     count: AtomicU64,
 }
 
@@ -26,7 +27,7 @@ impl FolderStore {
     pub fn open(root: impl Into<PathBuf>) -> io::Result<Self> {
         let root = root.into();
         fs::create_dir_all(&root)?;
-        Ok(Self { root, name: std::process::id().to_string(), count: AtomicU64::new(0) })
+        Ok(Self { root, name: RandomState::new().hash_one(0), count: AtomicU64::new(0) })
     }
 
     /// Writes an object beside its place, whole and on the disk.
@@ -36,7 +37,7 @@ impl FolderStore {
         let count = self.count.fetch_add(1, Relaxed);
         let name = place.file_name().ok_or(ErrorKind::InvalidInput)?.to_string_lossy();
         // Hidden, so that no reader of the folder takes it for a file of the table.
-        let partial = folder.join(format!(".{name}.{}.{count}{PARTIAL}", self.name));
+        let partial = folder.join(format!(".{name}.{:016x}.{count}{PARTIAL}", self.name));
         let written = File::create_new(&partial).and_then(|mut file| {
             file.write_all(bytes)?;
             file.sync_all()
@@ -131,36 +132,35 @@ fn sync_folder(place: &Path) -> io::Result<()> {
     place.parent().map_or(Ok(()), |folder| File::open(folder)?.sync_all())
 }
 
-fn error(path: &str, error: &io::Error) -> StoreError {
+fn error(path: &str, error: &io::Error) -> ObjectStoreError {
     let (path, why) = (path.to_owned(), error.to_string());
     match error.kind() {
         ErrorKind::PermissionDenied
         | ErrorKind::StorageFull
         | ErrorKind::ReadOnlyFilesystem
-        | ErrorKind::Unsupported => StoreError::Refused { path, why },
-        _ => StoreError::NoAnswer { path, why },
+        | ErrorKind::Unsupported => ObjectStoreError::Refused { path, why },
+        _ => ObjectStoreError::NoAnswer { path, why },
     }
 }
 
-#[expect(clippy::unused_async_trait_impl, reason = "a disk is waited for where it is asked")]
 impl Store for FolderStore {
-    async fn put_new(&self, path: &str, bytes: Bytes) -> Result<PutOutcome, StoreError> {
+    async fn put_new(&self, path: &str, bytes: Bytes) -> Result<PutOutcome, ObjectStoreError> {
         self.put_new_now(path, &bytes).map_err(|why| error(path, &why))
     }
 
-    async fn put(&self, path: &str, bytes: Bytes) -> Result<(), StoreError> {
+    async fn put(&self, path: &str, bytes: Bytes) -> Result<(), ObjectStoreError> {
         self.put_now(path, &bytes).map_err(|why| error(path, &why))
     }
 
-    async fn get(&self, path: &str) -> Result<Option<Bytes>, StoreError> {
+    async fn get(&self, path: &str) -> Result<Option<Bytes>, ObjectStoreError> {
         self.get_now(path).map_err(|why| error(path, &why))
     }
 
-    async fn list(&self, prefix: &str) -> Result<Vec<StoredObject>, StoreError> {
+    async fn list(&self, prefix: &str) -> Result<Vec<StoredObject>, ObjectStoreError> {
         self.list_now(prefix).map_err(|why| error(prefix, &why))
     }
 
-    async fn delete(&self, path: &str) -> Result<(), StoreError> {
+    async fn delete(&self, path: &str) -> Result<(), ObjectStoreError> {
         self.delete_now(path).map_err(|why| error(path, &why))
     }
 }

@@ -19,22 +19,29 @@ pub trait Store: Send + Sync {
         &self,
         path: &str,
         bytes: Bytes,
-    ) -> impl Future<Output = Result<PutOutcome, StoreError>> + Send;
+    ) -> impl Future<Output = Result<PutOutcome, ObjectStoreError>> + Send;
 
     /// Puts an object, whatever was there.
-    fn put(&self, path: &str, bytes: Bytes) -> impl Future<Output = Result<(), StoreError>> + Send;
+    fn put(
+        &self,
+        path: &str,
+        bytes: Bytes,
+    ) -> impl Future<Output = Result<(), ObjectStoreError>> + Send;
 
     /// The object, if there is one.
-    fn get(&self, path: &str) -> impl Future<Output = Result<Option<Bytes>, StoreError>> + Send;
+    fn get(
+        &self,
+        path: &str,
+    ) -> impl Future<Output = Result<Option<Bytes>, ObjectStoreError>> + Send;
 
     /// All objects whose paths begin so, in the order of their paths.
     fn list(
         &self,
         prefix: &str,
-    ) -> impl Future<Output = Result<Vec<StoredObject>, StoreError>> + Send;
+    ) -> impl Future<Output = Result<Vec<StoredObject>, ObjectStoreError>> + Send;
 
     /// Takes an object away. One that is not there is no error.
-    fn delete(&self, path: &str) -> impl Future<Output = Result<(), StoreError>> + Send;
+    fn delete(&self, path: &str) -> impl Future<Output = Result<(), ObjectStoreError>> + Send;
 }
 
 /// What became of an object that was put where none should be.
@@ -59,7 +66,7 @@ pub struct StoredObject {
 
 /// Why a store did not do what it was asked, or did not say that it did.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum StoreError {
+pub enum ObjectStoreError {
     /// Nobody knows whether it was done. Trying again may help.
     #[error("{path}: no answer: {why}")]
     NoAnswer {
@@ -78,7 +85,7 @@ pub enum StoreError {
     },
 }
 
-impl StoreError {
+impl ObjectStoreError {
     /// Whether the same call may succeed later without anybody's help.
     pub fn may_pass(&self) -> bool {
         matches!(self, Self::NoAnswer { .. })

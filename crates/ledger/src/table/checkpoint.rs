@@ -4,7 +4,7 @@
 //! that somebody else gave some is not written as a checkpoint.
 
 use super::action::{Add, Format, Line, MetaData, Protocol, Remove, Txn};
-use super::log::{TableLog, millis};
+use super::state::{TableState, millis};
 use super::{KEEP_REMOVED, place};
 use crate::LedgerError;
 use crate::store::Store;
@@ -67,7 +67,7 @@ const SCHEMA: &str = "message checkpoint {
 /// Writes the state after a commit.
 pub(super) async fn write(
     store: &impl Store,
-    log: &mut TableLog,
+    log: &TableState,
     now: Timestamp,
 ) -> Result<(), LedgerError> {
     let (Some(version), Some(lines)) = (log.version, lines(log, now)) else { return Ok(()) };
@@ -78,7 +78,6 @@ pub(super) async fn write(
     let last = LastCheckpoint { version, size: lines.len() as u64 };
     let last = serde_json::to_vec(&last).map_err(|error| LedgerError::broken(LAST, error))?;
     store.put(&place(log.table, LAST), last.into()).await?;
-    log.checkpoint = Some(version);
     Ok(())
 }
 
@@ -86,15 +85,14 @@ pub(super) async fn write(
 pub(super) async fn last(
     store: &impl Store,
     table: &'static LedgerTable,
-) -> Result<Option<TableLog>, LedgerError> {
+) -> Result<Option<TableState>, LedgerError> {
     let Some(bytes) = store.get(&place(table, LAST)).await? else { return Ok(None) };
     let Ok(last) = serde_json::from_slice::<LastCheckpoint>(&bytes) else { return Ok(None) };
     let Some(bytes) = store.get(&place(table, &path(last.version))).await? else { return Ok(None) };
     let Ok(lines) = decode(bytes) else { return Ok(None) };
-    let mut log = TableLog::new(table);
+    let mut log = TableState::new(table);
     log.apply(&lines)?;
     log.version = Some(last.version);
-    log.checkpoint = Some(last.version);
     Ok(log.meta_data.is_some().then_some(log))
 }
 
@@ -103,12 +101,13 @@ fn path(version: u64) -> String {
 }
 
 /// The state as lines, or none if the table has something of somebody else that would be lost.
-fn lines(log: &TableLog, now: Timestamp) -> Option<Vec<Line>> {
+fn lines(log: &TableState, now: Timestamp) -> Option<Vec<Line>> {
     let meta_data = log.meta_data.clone()?;
     let foreign = !meta_data.configuration.is_empty()
         || !meta_data.format.options.is_empty()
         || log
-            .files()
+            .files
+            .values()
             .any(|file| !file.add.others.is_empty() || !file.add.partition_values.is_empty());
     if foreign {
         return None;
@@ -120,7 +119,9 @@ fn lines(log: &TableLog, now: Timestamp) -> Option<Vec<Line>> {
         Line { txn: Some(txn), ..Line::default() }
     }));
     // In a checkpoint nothing changes data.
-    lines.extend(log.files().map(|file| Line::add(Add { data_change: false, ..file.add.clone() })));
+    lines.extend(
+        log.files.values().map(|file| Line::add(Add { data_change: false, ..file.add.clone() })),
+    );
     let lately = millis(now.saturating_sub(KEEP_REMOVED));
     let removed = log.removed.iter().filter(|(_, at)| **at >= lately);
     lines.extend(removed.map(|(path, at)| Line::remove(path, *at, false)));

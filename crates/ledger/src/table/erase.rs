@@ -1,7 +1,7 @@
 //! What must not be kept: rows that are too old, and names of a Tenant.
 
 use super::action::{Add, Line};
-use super::log::{TableFile, millis};
+use super::state::{TableFile, millis};
 use super::{TRIES, TableLog, add};
 use crate::LedgerError;
 use crate::rows::{RowKey, Rows};

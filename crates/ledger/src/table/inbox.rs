@@ -1,12 +1,12 @@
 //! From the inbox into the table.
 
 use super::action::Line;
-use super::log::millis;
+use super::state::millis;
 use super::{TRIES, TableLog, add, place};
 use crate::LedgerError;
 use crate::files;
 use crate::rows::Rows;
-use crate::source::Batch;
+use crate::source::UsageBatch;
 use crate::store::Store;
 use flyball_core::units::Timestamp;
 use std::collections::BTreeMap;
@@ -32,7 +32,7 @@ pub async fn commit_inbox(
     now: Timestamp,
 ) -> Result<Committed, LedgerError> {
     // A file is read once, however often somebody else commits in between.
-    let mut read: BTreeMap<Batch, Result<(usize, Rows), LedgerError>> = BTreeMap::new();
+    let mut read: BTreeMap<UsageBatch, Result<(usize, Rows), LedgerError>> = BTreeMap::new();
     for _ in 0..TRIES {
         log.refresh(store).await?;
         let batches = waiting(store, log).await?;
@@ -53,12 +53,12 @@ pub async fn commit_inbox(
 }
 
 /// The batches in the inbox that come next, in order.
-async fn waiting(store: &impl Store, log: &TableLog) -> Result<Vec<Batch>, LedgerError> {
+async fn waiting(store: &impl Store, log: &TableLog) -> Result<Vec<UsageBatch>, LedgerError> {
     let folder = place(log.table(), "");
     let objects = store.list(&place(log.table(), "inbox/")).await?;
     let paths = objects.iter().filter_map(|object| object.path.strip_prefix(&folder));
-    let mut batches: Vec<Batch> =
-        paths.filter_map(Batch::of_path).filter(|batch| !log.has(batch)).collect();
+    let mut batches: Vec<UsageBatch> =
+        paths.filter_map(UsageBatch::of_path).filter(|batch| !log.has(batch)).collect();
     batches.sort_unstable();
     let mut next: BTreeMap<String, u64> = BTreeMap::new();
     batches.retain(|batch| {
@@ -77,7 +77,7 @@ async fn waiting(store: &impl Store, log: &TableLog) -> Result<Vec<Batch>, Ledge
 async fn read_batch(
     store: &impl Store,
     log: &TableLog,
-    batch: &Batch,
+    batch: &UsageBatch,
 ) -> Result<Result<(usize, Rows), LedgerError>, LedgerError> {
     let path = batch.path();
     let bytes = store.get(&place(log.table(), &path)).await?;
@@ -92,7 +92,7 @@ async fn read_batch(
 
 fn lines(
     log: &TableLog,
-    read: &BTreeMap<Batch, Result<(usize, Rows), LedgerError>>,
+    read: &BTreeMap<UsageBatch, Result<(usize, Rows), LedgerError>>,
     now: Timestamp,
 ) -> (Vec<Line>, usize) {
     let mut up_to: BTreeMap<&str, u64> = BTreeMap::new();

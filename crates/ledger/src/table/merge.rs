@@ -1,7 +1,7 @@
 //! Small files of a time that is over become one.
 
 use super::action::Line;
-use super::log::{TableFile, millis};
+use super::state::{TableFile, millis};
 use super::{TRIES, TableLog, add};
 use crate::LedgerError;
 use crate::rows::{RowKey, Rows};

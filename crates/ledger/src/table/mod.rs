@@ -18,12 +18,14 @@ mod inbox;
 mod log;
 mod merge;
 mod schema;
+mod state;
 mod vacuum;
 
 pub use erase::{ERASED, erase, expire};
 pub use inbox::{Committed, commit_inbox};
-pub use log::{TableFile, TableLog};
+pub use log::TableLog;
 pub use merge::{MergeSpan, SEALED_AFTER, merge};
+pub use state::TableFile;
 pub use vacuum::{KEEP_REMOVED, vacuum};
 
 use crate::LedgerError;

@@ -2,7 +2,7 @@
 
 use super::{TableLog, place};
 use crate::LedgerError;
-use crate::source::Batch;
+use crate::source::UsageBatch;
 use crate::store::Store;
 use flyball_core::units::{Micros, Timestamp};
 
@@ -34,9 +34,9 @@ pub async fn vacuum(
 }
 
 fn is_garbage(log: &TableLog, path: &str, before: Timestamp) -> bool {
-    let counts = log.files.contains_key(path);
-    let waits = Batch::of_path(path).is_some_and(|batch| !log.has(&batch));
-    let removed = log.removed.get(path);
-    let lately = removed.is_some_and(|at| *at >= super::log::millis(before));
+    let counts = log.state.files.contains_key(path);
+    let waits = UsageBatch::of_path(path).is_some_and(|batch| !log.has(&batch));
+    let removed = log.state.removed.get(path);
+    let lately = removed.is_some_and(|at| *at >= super::state::millis(before));
     !counts && !waits && !lately
 }

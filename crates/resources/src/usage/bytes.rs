@@ -28,10 +28,11 @@ const OPEN: u8 = 1;
 const CLOSE: u8 = 2;
 const GPU_TIME: u8 = 3;
 const ROW: u8 = 4;
+const ENDED: u8 = 5;
 
 const ESTIMATED: u8 = 1;
 const PRICED: u8 = 2;
-const KEPT: u8 = 4;
+const MET: u8 = 4;
 const MISSED: u8 = 8;
 
 impl<'a> UsageEntry<'a> {
@@ -54,6 +55,10 @@ impl<'a> UsageEntry<'a> {
             }
             Self::Close(record) => close(into, record),
             Self::GpuTime(record) => gpu_time(into, record),
+            Self::Ended(request) => {
+                into.push(ENDED);
+                number(into, *request);
+            }
             Self::Row(row) => {
                 into.push(ROW);
                 signed(into, row.start);
@@ -89,6 +94,7 @@ impl<'a> UsageEntry<'a> {
             CLOSE => Self::Close(from.close()?),
             GPU_TIME => Self::GpuTime(from.gpu_time()?),
             ROW => Self::Row(from.row()?),
+            ENDED => Self::Ended(from.number()?),
             _ => return Err(UsageProblem::Value("the kind of the entry")),
         };
         if from.0.is_empty() { Ok(entry) } else { Err(UsageProblem::Rest(from.0.len())) }
@@ -108,10 +114,11 @@ fn close(into: &mut Vec<u8>, record: &UsageRecord<'_>) {
     number(into, record.cost_units.min(MAX_COUNT));
     let judged = match record.judged {
         Judged::Not => 0,
-        Judged::Kept => KEPT,
+        Judged::Met => MET,
         Judged::Missed => MISSED,
     };
-    into.push(judged | u8::from(record.estimated) * ESTIMATED | priced(record.list_pico));
+    let estimated = if record.estimated { ESTIMATED } else { 0 };
+    into.push(judged | estimated | priced(record.list_pico));
     price(into, record.list_pico, record.currency);
 }
 
@@ -161,7 +168,7 @@ fn number(into: &mut Vec<u8>, mut value: u64) {
 
 /// Small numbers of either sign stay small.
 fn signed(into: &mut Vec<u8>, value: i64) {
-    number(into, (value << 1 ^ value >> 63).cast_unsigned());
+    number(into, ((value << 1) ^ (value >> 63)).cast_unsigned());
 }
 
 fn text(into: &mut Vec<u8>, value: &str) {
@@ -247,11 +254,11 @@ impl<'a> Bytes<'a> {
         let (input_tokens, cached_tokens) = (self.count()?, self.count()?);
         let (output_tokens, cost_units) = (self.count()?, self.count()?);
         let flags = self.byte()?;
-        let judged = match flags & (KEPT | MISSED) {
+        let judged = match flags & (MET | MISSED) {
             0 => Judged::Not,
-            KEPT => Judged::Kept,
+            MET => Judged::Met,
             MISSED => Judged::Missed,
-            _ => return Err(UsageProblem::Value("both kept and missed")),
+            _ => return Err(UsageProblem::Value("both met and missed")),
         };
         let (list_pico, currency) = self.price(flags)?;
         let estimated = flags & ESTIMATED != 0;

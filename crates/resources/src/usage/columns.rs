@@ -90,7 +90,7 @@ pub const USAGE: LedgerTable = LedgerTable {
     ],
     measures: &[
         count("x_Requests", "requests that are over"),
-        count("x_RequestsKept", "of these, within the objectives"),
+        count("x_RequestsMet", "of these, within the objectives"),
         count("x_RequestsMissed", "of these, with an objective broken"),
         count("x_RequestsUnpriced", "of these, without a price"),
         count("x_RequestsTokensEstimated", "of these, with tokens counted by the gateway"),
@@ -101,9 +101,9 @@ pub const USAGE: LedgerTable = LedgerTable {
         count("x_InputTokens", "tokens of prompts, those from caches included"),
         count("x_CachedTokens", "of these, from caches"),
         count("x_OutputTokens", "tokens of answers"),
-        count("x_OutputTokensKept", "of these, of requests within the objectives"),
+        count("x_OutputTokensMet", "of these, of requests within the objectives"),
         count("x_CostUnits", "cost in the fair queue's unit"),
-        count("x_CostUnitsKept", "of these, of requests within the objectives"),
+        count("x_CostUnitsMet", "of these, of requests within the objectives"),
         count("x_RequestMicros", "microseconds of requests, added up"),
         count("x_UnsureMicros", "microseconds of which requests may lack, because a machine died"),
         money("ListCost", "price by the price list"),
@@ -114,7 +114,7 @@ pub const USAGE: LedgerTable = LedgerTable {
 #[expect(missing_docs, reason = "the table above says what each is")]
 pub mod usage_measure {
     pub const REQUESTS: usize = 0;
-    pub const KEPT: usize = 1;
+    pub const MET: usize = 1;
     pub const MISSED: usize = 2;
     pub const UNPRICED: usize = 3;
     pub const TOKENS_ESTIMATED: usize = 4;
@@ -122,9 +122,9 @@ pub mod usage_measure {
     pub const INPUT_TOKENS: usize = 6;
     pub const CACHED_TOKENS: usize = 7;
     pub const OUTPUT_TOKENS: usize = 8;
-    pub const OUTPUT_TOKENS_KEPT: usize = 9;
+    pub const OUTPUT_TOKENS_MET: usize = 9;
     pub const COST_UNITS: usize = 10;
-    pub const COST_UNITS_KEPT: usize = 11;
+    pub const COST_UNITS_MET: usize = 11;
     pub const REQUEST_MICROS: usize = 12;
     pub const UNSURE_MICROS: usize = 13;
     pub const LIST_COST: usize = 14;

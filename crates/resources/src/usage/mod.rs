@@ -42,6 +42,8 @@ pub enum UsageEntry<'a> {
     GpuTime(GpuTimeRecord<'a>),
     /// Entries that could not be written one by one, added up.
     Row(UsageRow<'a>),
+    /// The number of a request that is over, and whose record is in a row.
+    Ended(u64),
 }
 
 /// Where a journal comes from.
@@ -108,7 +110,7 @@ pub enum Judged {
     #[default]
     Not,
     /// It kept them.
-    Kept,
+    Met,
     /// It broke one.
     Missed,
 }

@@ -17,7 +17,7 @@ fn close() -> UsageRecord<'static> {
         cached_tokens: 1_024,
         output_tokens: 345,
         estimated: false,
-        judged: Judged::Kept,
+        judged: Judged::Met,
         cost_units: 3_340,
         list_pico: Some(1_234_567_890),
         currency: "USD",
@@ -40,7 +40,7 @@ fn a_request_of_usual_names_has_less_than_a_hundred_bytes() {
 fn places_of_measures_are_those_of_the_tables() {
     let usage = |place: usize| USAGE.measures[place].name;
     assert_eq!(usage(usage_measure::UNCLOSED), "x_RequestsUnclosed");
-    assert_eq!(usage(usage_measure::COST_UNITS_KEPT), "x_CostUnitsKept");
+    assert_eq!(usage(usage_measure::COST_UNITS_MET), "x_CostUnitsMet");
     assert_eq!(USAGE.measure("ListCost"), Some(usage_measure::LIST_COST));
     assert_eq!(GPU_TIME.measure("ListCost"), Some(gpu_time_measure::LIST_COST));
     assert_eq!(USAGE.text("SubAccountId"), Some(0));
@@ -91,7 +91,7 @@ proptest! {
             tenant: &names[0], key: &names[1], model: &names[2], variant: &names[3],
             class: UsageClass::ALL[usize::from(flags % 4)],
         };
-        let judged = [Judged::Not, Judged::Kept, Judged::Missed][usize::from(flags / 4)];
+        let judged = [Judged::Not, Judged::Met, Judged::Missed][usize::from(flags / 4)];
         let currency = if price.is_some() { "USD" } else { "" };
         let entries = [
             UsageEntry::Begin(JournalStart { table: "usage", source: &names[4], sequence: numbers[2], boot: u64::MAX }),
@@ -107,20 +107,22 @@ proptest! {
                 gpu_micros: numbers[2], replica_micros: numbers[3], steps: numbers[4],
                 repeated_steps: numbers[5], list_pico: price, currency,
             }),
+            UsageEntry::Ended(numbers[5]),
             UsageEntry::Row(UsageRow {
                 start: -5, end: i64::MAX, estimated: flags == 3,
                 texts: names.iter().map(String::as_str).collect(), measures,
             }),
         ];
         for entry in entries {
-            prop_assert_eq!(UsageEntry::decode(&bytes(&entry)), Ok(entry));
+            let bytes = bytes(&entry);
+            prop_assert_eq!(UsageEntry::decode(&bytes), Ok(entry));
         }
     }
 
     #[test]
     fn hostile_bytes_are_refused_or_read_but_never_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
         let _ = UsageEntry::decode(&bytes);
-        let mut known = vec![VERSION, bytes.first().map_or(0, |byte| byte % 5)];
+        let mut known = vec![VERSION, bytes.first().map_or(0, |byte| byte % 6)];
         known.extend(bytes);
         let _ = UsageEntry::decode(&known);
     }

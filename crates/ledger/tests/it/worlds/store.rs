@@ -3,7 +3,7 @@
 use super::fault::Life;
 use bytes::Bytes;
 use flyball_core::units::Timestamp;
-use flyball_ledger::store::{PutOutcome, Store, StoreError, StoredObject};
+use flyball_ledger::store::{ObjectStoreError, PutOutcome, Store, StoredObject};
 use rand::{RngExt as _, SeedableRng as _};
 use rand_pcg::Pcg64Mcg;
 use std::collections::BTreeMap;
@@ -55,10 +55,11 @@ impl VirtualStore {
         path: &str,
         puts: bool,
         step: impl FnOnce(&mut Bucket) -> T + Send,
-    ) -> Result<T, StoreError> {
-        let lost = |why: &str| StoreError::NoAnswer { path: path.to_owned(), why: why.to_owned() };
+    ) -> Result<T, ObjectStoreError> {
+        let lost =
+            |why: &str| ObjectStoreError::NoAnswer { path: path.to_owned(), why: why.to_owned() };
         let refused =
-            |why: &str| StoreError::Refused { path: path.to_owned(), why: why.to_owned() };
+            |why: &str| ObjectStoreError::Refused { path: path.to_owned(), why: why.to_owned() };
         let mut waited = false;
         poll_fn(
             |_| if std::mem::replace(&mut waited, true) { Poll::Ready(()) } else { Poll::Pending },
@@ -90,7 +91,7 @@ impl VirtualStore {
 }
 
 impl Store for VirtualStore {
-    async fn put_new(&self, path: &str, bytes: Bytes) -> Result<PutOutcome, StoreError> {
+    async fn put_new(&self, path: &str, bytes: Bytes) -> Result<PutOutcome, ObjectStoreError> {
         self.step(path, true, |bucket| {
             if bucket.objects.contains_key(path) {
                 return PutOutcome::Exists;
@@ -102,7 +103,7 @@ impl Store for VirtualStore {
         .await
     }
 
-    async fn put(&self, path: &str, bytes: Bytes) -> Result<(), StoreError> {
+    async fn put(&self, path: &str, bytes: Bytes) -> Result<(), ObjectStoreError> {
         self.step(path, true, |bucket| {
             let now = bucket.now;
             bucket.objects.insert(path.to_owned(), (bytes, now));
@@ -110,12 +111,12 @@ impl Store for VirtualStore {
         .await
     }
 
-    async fn get(&self, path: &str) -> Result<Option<Bytes>, StoreError> {
+    async fn get(&self, path: &str) -> Result<Option<Bytes>, ObjectStoreError> {
         self.step(path, false, |bucket| bucket.objects.get(path).map(|(bytes, _)| bytes.clone()))
             .await
     }
 
-    async fn list(&self, prefix: &str) -> Result<Vec<StoredObject>, StoreError> {
+    async fn list(&self, prefix: &str) -> Result<Vec<StoredObject>, ObjectStoreError> {
         self.step(prefix, false, |bucket| {
             let from = bucket.objects.range(prefix.to_owned()..);
             let found = from.take_while(|(path, _)| path.starts_with(prefix));
@@ -130,7 +131,7 @@ impl Store for VirtualStore {
         .await
     }
 
-    async fn delete(&self, path: &str) -> Result<(), StoreError> {
+    async fn delete(&self, path: &str) -> Result<(), ObjectStoreError> {
         self.step(path, false, |bucket| drop(bucket.objects.remove(path))).await
     }
 }

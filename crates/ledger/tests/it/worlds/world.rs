@@ -3,7 +3,7 @@
 use super::disk::{Files, VirtualDisk};
 use super::fault::Life;
 use super::store::{Bucket, Faults, VirtualStore};
-use crate::entries::{close, open};
+use crate::entries::{block_on, close, open};
 use flyball_core::units::{Micros, Timestamp};
 use flyball_ledger::LedgerError;
 use flyball_ledger::journal::{Journal, JournalTail, SharedJournal, SourceReport, lock};
@@ -14,7 +14,7 @@ use flyball_ledger::witness::{SourceEnd, Witness};
 use flyball_resources::usage::USAGE;
 use rand::{RngExt as _, SeedableRng as _};
 use rand_pcg::Pcg64Mcg;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
@@ -23,6 +23,9 @@ const MACHINES: usize = 3;
 const STEPS: u32 = 500;
 const START: Timestamp = Timestamp::from_millis(1_795_000_000_000);
 const SECOND: Micros = Micros::from_seconds(1);
+
+/// How long files are kept that do not count: not long, so that they go while others may still look for them.
+const KEEP: Micros = Micros::from_minutes(30);
 
 /// A request, and what is known of it.
 #[derive(Debug)]
@@ -69,10 +72,12 @@ pub(crate) struct Tally {
     pub(crate) corrections: u64,
     pub(crate) lost_and_marked: u64,
     pub(crate) unclosed: u64,
+    pub(crate) lost: u64,
+    pub(crate) doubled: u64,
 }
 
 impl Tally {
-    pub(crate) fn counts(&self) -> [(&'static str, u64); 15] {
+    pub(crate) fn counts(&self) -> [(&'static str, u64); 17] {
         [
             ("requests", self.requests),
             ("killed", self.killed),
@@ -89,6 +94,8 @@ impl Tally {
             ("corrections", self.corrections),
             ("lost and marked", self.lost_and_marked),
             ("unclosed", self.unclosed),
+            ("lost", self.lost),
+            ("doubled", self.doubled),
         ]
     }
 
@@ -108,6 +115,8 @@ impl Tally {
         self.corrections += other.corrections;
         self.lost_and_marked += other.lost_and_marked;
         self.unclosed += other.unclosed;
+        self.lost += other.lost;
+        self.doubled += other.doubled;
     }
 }
 
@@ -136,9 +145,9 @@ struct Committer {
 
 /// What a task gives back.
 enum Done {
-    Shipped(usize, Source, Box<Shipper<VirtualDisk>>, bool),
+    Shipped(usize, Source, Box<Shipper<VirtualDisk>>),
     Committed(usize, Life, Box<TableLog>, u64),
-    Witnessed(Source, bool),
+    Witnessed(Source, SourceEnd, Timestamp, bool),
 }
 
 type Task = Pin<Box<dyn Future<Output = Done>>>;
@@ -150,10 +159,12 @@ pub(crate) struct World {
     pub(crate) bucket: Arc<Mutex<Bucket>>,
     machines: Vec<Machine>,
     committers: Vec<Committer>,
-    tasks: Vec<Task>,
+    tasks: Vec<(Timestamp, Task)>,
     reports: BTreeMap<Source, (Timestamp, SourceReport)>,
     /// Processes that ended and whose reports are still there.
     ended: BTreeMap<Source, SourceEnd>,
+    /// Processes that were taken for gone.
+    doubted: BTreeSet<Source>,
     pub(crate) ends: BTreeMap<Source, End>,
     pub(crate) requests: Vec<Request>,
     names: u64,
@@ -172,6 +183,7 @@ impl World {
             tasks: Vec::new(),
             reports: BTreeMap::new(),
             ended: BTreeMap::new(),
+            doubted: BTreeSet::new(),
             ends: BTreeMap::new(),
             requests: Vec::new(),
             names: 0,
@@ -184,9 +196,7 @@ impl World {
             world.machines.push(Machine { disk, boot: 1, process, sources });
         }
         for _ in 0..2 {
-            world
-                .committers
-                .push(Committer { life: Life::default(), log: Some(TableLog::new(&USAGE)) });
+            world.committers.push(Committer { life: Life::default(), log: Some(new_log()) });
         }
         world
     }
@@ -231,12 +241,12 @@ impl World {
         match self.rng.random_range(0..100) {
             0..22 => self.open(machine),
             22..45 => self.close(machine),
-            45..75 => self.poll(),
-            75..80 => self.ship(machine),
-            80..86 => self.commit(),
-            86..90 => self.pass(),
-            90..93 => self.witness(),
-            93..96 => self.crash(machine),
+            45..70 => (0..self.rng.random_range(1..16)).for_each(|_| self.poll()),
+            70..78 => self.ship(machine),
+            78..87 => self.commit(),
+            87..91 => self.pass(),
+            91..94 => self.witness(),
+            94..97 => self.crash(machine),
             _ => self.fault(machine),
         }
         let small = Micros::from_millis(self.rng.random_range(0..60));
@@ -268,8 +278,14 @@ impl World {
     /// Time in which nothing comes.
     fn pass(&mut self) {
         self.beat();
-        let seconds = self.rng.random_range(1..900);
-        self.forward(Micros::from_seconds(seconds));
+        let long = Micros::from_seconds(self.rng.random_range(1..900));
+        // Nothing is under way for as long as files are kept that do not count.
+        let then = self.now.saturating_add(long);
+        while self.tasks.iter().any(|(since, _)| then.apart(*since) > KEEP) {
+            self.poll();
+            self.bury();
+        }
+        self.forward(long);
         self.beat();
     }
 
@@ -315,10 +331,15 @@ impl World {
         }
         let store = VirtualStore { bucket: Arc::clone(&self.bucket), life: process.life.clone() };
         let (source, now) = (process.source.clone(), self.now);
-        self.tasks.push(Box::pin(async move {
-            let shipped = shipper.ship(&store, now).await.is_ok();
-            Done::Shipped(machine, source, Box::new(shipper), shipped)
-        }));
+        self.start(async move {
+            // What failed is tried again later.
+            let _ = shipper.ship(&store, now).await;
+            Done::Shipped(machine, source, Box::new(shipper))
+        });
+    }
+
+    fn start(&mut self, task: impl Future<Output = Done> + 'static) {
+        self.tasks.push((self.now, Box::pin(task)));
     }
 
     fn commit(&mut self) {
@@ -333,10 +354,10 @@ impl World {
         let life = committer.life.clone();
         let store = VirtualStore { bucket: Arc::clone(&self.bucket), life: life.clone() };
         let now = self.now;
-        self.tasks.push(Box::pin(async move {
+        self.start(async move {
             let merged = work(&store, &mut log, kind, now).await.unwrap_or(0);
             Done::Committed(number, life, Box::new(log), merged as u64)
-        }));
+        });
     }
 
     /// The operator looks at a process that has ended, or at one that it cannot hear and that lives.
@@ -344,6 +365,7 @@ impl World {
         let source = if self.rng.random_bool(0.2) {
             let machine = self.rng.random_range(0..MACHINES);
             self.tally.wrongly_gone += 1;
+            self.doubted.insert(self.machines[machine].process.source.clone());
             (self.machines[machine].process.source.clone(), SourceEnd::Machine)
         } else {
             let place = self.rng.random_range(0..self.ended.len().max(1));
@@ -360,14 +382,14 @@ impl World {
         };
         let life = self.committers[0].life.clone();
         let store = VirtualStore { bucket: Arc::clone(&self.bucket), life };
-        self.tasks.push(Box::pin(async move {
+        self.start(async move {
             let mut witness = Witness::default();
             witness.reported(source.clone(), report, at);
             let mut log = TableLog::new(&USAGE);
             let ended = witness.ended(&store, &mut log, &source, end).await;
             let over = ended.is_ok() && witness.sources().next().is_none();
-            Done::Witnessed(source, over)
-        }));
+            Done::Witnessed(source, end, at, over)
+        });
     }
 
     /// Lets one of all that are under way do one step.
@@ -377,7 +399,7 @@ impl World {
         }
         let place = self.rng.random_range(0..self.tasks.len());
         let mut context = Context::from_waker(Waker::noop());
-        if let Poll::Ready(done) = self.tasks[place].as_mut().poll(&mut context) {
+        if let Poll::Ready(done) = self.tasks[place].1.as_mut().poll(&mut context) {
             drop(self.tasks.swap_remove(place));
             self.done(done);
         }
@@ -385,7 +407,7 @@ impl World {
 
     fn done(&mut self, done: Done) {
         match done {
-            Done::Shipped(machine, source, shipper, _) => {
+            Done::Shipped(machine, source, shipper) => {
                 let process = &mut self.machines[machine].process;
                 if process.source == source {
                     process.shipper = Some(*shipper);
@@ -397,10 +419,12 @@ impl World {
                     self.committers[number].log = Some(*log);
                 }
             }
-            Done::Witnessed(source, over) => {
-                // Of one that lives, the next report comes within a second.
-                if over && self.ended.remove(&source).is_some() {
+            Done::Witnessed(source, end, at, over) => {
+                // Of one that lives, or has reported or ended in another way since, more may be to do.
+                let same = self.reports.get(&source).is_some_and(|(reported, _)| *reported == at);
+                if over && same && self.ended.get(&source) == Some(&end) {
                     self.reports.remove(&source);
+                    self.ended.remove(&source);
                 }
             }
         }
@@ -444,8 +468,10 @@ impl World {
         let mut bucket = self.bucket.lock().unwrap();
         let faults = &mut bucket.faults;
         match kind {
-            2 => faults.away = !faults.away,
-            3 => faults.full = !faults.full,
+            // More often good than bad: a store that never works shows nothing.
+            _ if faults.away || faults.full => (faults.away, faults.full) = (false, false),
+            2 => faults.away = true,
+            3 => faults.full = true,
             4 => faults.lies = if faults.lies > 0 { 0 } else { 30 },
             _ => faults.drops = if faults.drops > 0 { 0 } else { 30 },
         }
@@ -463,7 +489,7 @@ impl World {
         for committer in &mut self.committers {
             if committer.life.is_over() {
                 self.tally.committers_ended += 1;
-                *committer = Committer { life: Life::default(), log: Some(TableLog::new(&USAGE)) };
+                *committer = Committer { life: Life::default(), log: Some(new_log()) };
             }
         }
     }
@@ -474,7 +500,8 @@ impl World {
         place.process.life.ends_after(0);
         let _ = place.process.life.half();
         let in_memory = lock(&place.process.journal).is_in_memory();
-        let kind = if with_machine { SourceEnd::Machine } else { SourceEnd::Process };
+        let doubted = self.doubted.contains(&place.process.source);
+        let kind = if with_machine || doubted { SourceEnd::Machine } else { SourceEnd::Process };
         let end = End { at: self.now, with_machine, in_memory };
         self.ends.insert(place.process.source.clone(), end);
         self.ended.insert(place.process.source.clone(), kind);
@@ -531,7 +558,7 @@ impl World {
     fn inbox_is_empty(&self) -> bool {
         let mut log = TableLog::new(&USAGE);
         let store = self.store();
-        futures::executor::block_on(async {
+        block_on(async {
             log.refresh(&store).await.unwrap();
             let before = log.version();
             let committed = commit_inbox(&store, &mut log, self.now).await.unwrap();
@@ -552,9 +579,13 @@ async fn work(
         0..6 => commit_inbox(store, log, now).await.map(|_| 0),
         6..8 => merge(store, log, MergeSpan::Hour, now).await,
         8 => merge(store, log, MergeSpan::Day, now).await,
-        // Soon, so that files go while others may still read them.
-        _ => vacuum(store, log, Micros::from_minutes(20), now).await.map(|_| 0),
+        _ => vacuum(store, log, KEEP, now).await.map(|_| 0),
     }
+}
+
+/// With a checkpoint every few commits.
+fn new_log() -> TableLog {
+    TableLog::new(&USAGE).with_checkpoint_every(7)
 }
 
 /// The Tenant and the key of a request. Keys are unique, so that each request has a row of its own.

@@ -3,7 +3,7 @@
 //! As ratios: how fast a machine is promises nothing, how cost grows does. Each time is the best of many
 //! short runs, in processor time.
 
-use super::pace::processor_seconds;
+use crate::pace::processor_seconds;
 use flyball_core::units::Tokens;
 use flyball_routing::shadow::{Listed, ShadowArrival, ShadowTrial};
 use flyball_routing::{

@@ -1,4 +1,4 @@
-//! Tests that measure: run in an optimised build, and what they print.
+//! Tests that measure: they run in an optimised build, and what they print is read.
 
 use anyhow::{Context, Result};
 use std::path::Path;
@@ -6,28 +6,28 @@ use std::process::Command;
 
 /// How tests are run.
 #[derive(Clone, Copy)]
-pub(crate) enum Run<'a> {
+pub(crate) enum TestRun {
     /// One after the other: times are taken.
     Alone,
     /// At once, in so many worlds each, which this variable says: nothing of them is a time.
-    Worlds(&'static str, &'a str),
+    Worlds(&'static str, u64),
 }
 
 /// What tests printed.
-pub(crate) struct TestOutput {
+pub(crate) struct PrintedFigures {
     pub(crate) text: String,
     pub(crate) passed: bool,
 }
 
-impl TestOutput {
-    pub(crate) fn of(root: &Path, tests: &[&str], run: Run<'_>) -> Result<Self> {
-        eprintln!("bench: cargo test --release {}", tests.join(" "));
+impl PrintedFigures {
+    pub(crate) fn of(root: &Path, tests: &[&str], run: TestRun) -> Result<Self> {
+        eprintln!("cargo test --release {}", tests.join(" "));
         let mut cargo = Command::new("cargo");
         cargo.current_dir(root).args(["test", "--release", "--locked", "--quiet"]).args(tests);
         cargo.args(["--", "--include-ignored", "--nocapture"]);
         match run {
-            Run::Alone => cargo.arg("--test-threads=1"),
-            Run::Worlds(variable, seeds) => cargo.env(variable, seeds),
+            TestRun::Alone => cargo.arg("--test-threads=1"),
+            TestRun::Worlds(variable, seeds) => cargo.env(variable, seeds.to_string()),
         };
         let output = cargo.output().context("starting cargo")?;
         let text = [output.stdout, output.stderr]
@@ -49,12 +49,12 @@ impl TestOutput {
 
 #[cfg(test)]
 mod tests {
-    use super::TestOutput;
+    use super::PrintedFigures;
 
     #[test]
     fn numbers_are_read_behind_words_wherever_the_line_begins() {
         let text = "test a ... who asks, us: 0.81\nother: 3 of 4\nother: x\n".to_owned();
-        let output = TestOutput { text, passed: true };
+        let output = PrintedFigures { text, passed: true };
         assert_eq!(output.number("who asks, us: ").unwrap(), 0.81);
         assert_eq!(output.numbers("other: "), [3.0]);
         assert!(output.number("nobody says this").is_err());
