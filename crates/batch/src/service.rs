@@ -6,6 +6,7 @@ use crate::api::{Api, Callers};
 use crate::lease::StoreLeases;
 use crate::lines::GatewayLines;
 use crate::settings::BatchSettings;
+use crate::state::PatientStore;
 use crate::worker::{Worker, WorkerLimits, drive, now, sweep};
 use flyball_ledger::store::{FolderStore, Store};
 use http::{HeaderValue, Request};
@@ -53,7 +54,7 @@ fn failed(what: impl ToString) -> impl FnOnce(io::Error) -> BatchServiceError {
 pub fn run(settings: &BatchSettings) -> Result<(), BatchServiceError> {
     let store = FolderStore::open(&settings.store)
         .map_err(failed(format!("cannot use the folder {}", settings.store.display())))?;
-    let store = Arc::new(store);
+    let store = Arc::new(PatientStore(store));
     let lines = Arc::new(GatewayLines::new(&settings.gateway, keys(settings)?));
     let callers = settings.callers.iter().map(|one| (one.sha256, one.tenant.clone())).collect();
     let callers = Callers::new(callers, settings.is_open());

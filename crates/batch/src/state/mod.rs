@@ -1,16 +1,19 @@
 //! A batch in the store.
 //!
 //! `place` has the paths. `record` is one state of a batch, `history` the states in order: each is put under a number that
-//! can be taken once, which is the fence between workers. `segment` are results, `files` the files of clients, in parts.
+//! can be taken once, which is the fence between workers. `segment` are results, `files` the files of clients, in parts. `patient` asks
+//! the store again.
 
 mod files;
 mod history;
+mod patient;
 mod place;
 mod record;
 mod segment;
 
 pub(crate) use files::{FileReader, FileWriter, PART_BYTES, erase, file_object, put_file_object};
 pub(crate) use history::{StoredRecord, all, newest, put_next};
+pub(crate) use patient::PatientStore;
 pub(crate) use place::{BatchKey, OPEN, folder, open_batch};
 pub(crate) use record::{Ending, OutputIds, Record};
 pub(crate) use segment::{Segment, SegmentName, lines as segment_lines, listed as listed_segments};

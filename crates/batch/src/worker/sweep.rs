@@ -1,4 +1,4 @@
-//! Takes away files that are over, and parts of files that never came to be.
+//! Takes away files that are over, parts of files that never came to be, and what came too late.
 
 use crate::forms::{FileObject, seconds};
 use crate::state::{OPEN, StateError, erase, newest, open_batch};
@@ -34,7 +34,23 @@ pub(crate) async fn sweep<S: Store>(store: &S, now: Timestamp) -> Result<u64, St
             store.delete(&part.path).await?;
         }
     }
+    late_segments(store, now).await?;
     Ok(erased)
+}
+
+/// Results that somebody stored who did not know that the batch is over.
+async fn late_segments<S: Store>(store: &S, now: Timestamp) -> Result<(), StateError> {
+    let open = store.list(OPEN).await?;
+    let open: BTreeSet<_> = open.iter().filter_map(|object| open_batch(&object.path)).collect();
+    let open: BTreeSet<String> = open.into_iter().map(|(_, key)| key.segments()).collect();
+    for object in store.list("batches/").await? {
+        let folder = object.path.rfind('/').map_or("", |end| &object.path[..=end]);
+        let is_old = now.since(object.modified).is_some_and(|age| age >= ORPHANED);
+        if folder.ends_with("/segments/") && is_old && !open.contains(folder) {
+            store.delete(&object.path).await?;
+        }
+    }
+    Ok(())
 }
 
 /// Inputs of batches that are not over.

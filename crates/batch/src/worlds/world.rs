@@ -4,7 +4,7 @@ use super::store::{Handle, Objects};
 use crate::api::worlds::{CallingTenant, NewBatch, cancel, create};
 use crate::forms::{FileObject, LineResult, NewId, Purpose, seconds};
 use crate::lease::StoreLeases;
-use crate::state::{BatchKey, FileWriter, folder, put_file_object};
+use crate::state::{BatchKey, FileWriter, PatientStore, folder, put_file_object};
 use crate::worker::{EndedLine, LineOutcome, LineToSend, Worker, WorkerLimits};
 use flyball_core::units::{Micros, Timestamp};
 use futures::FutureExt as _;
@@ -144,7 +144,7 @@ pub(super) struct World {
 
 /// A worker and the lines that it has sent.
 struct Process {
-    worker: Worker<Handle, StoreLeases<Handle>>,
+    worker: Worker<PatientStore<Handle>, StoreLeases<PatientStore<Handle>>>,
     handle: Handle,
     lines: Vec<(u64, LineToSend)>,
     paused_until: u64,
@@ -218,7 +218,7 @@ impl World {
             handle.die_at(call, is_done);
         }
         let name = format!("w{seed:x}");
-        let store = Arc::new(handle.clone());
+        let store = Arc::new(PatientStore(handle.clone()));
         let leases = StoreLeases::new(Arc::clone(&store), &name);
         let limits = WorkerLimits { lines: self.plan.lines_at_once, batches: 8 };
         let mut random = Pcg64Mcg::seed_from_u64(seed);
@@ -262,7 +262,7 @@ impl World {
                 metadata: None,
                 output_expires_after: None,
             };
-            create(&store, &tenant, asked, 86_400, id).await.unwrap()
+            create(&store, &tenant, asked, 864_000, id).await.unwrap()
         };
         let batch = done.now_or_never().unwrap();
         BatchKey { tenant: folder(&plan.tenant), id: batch.id }
