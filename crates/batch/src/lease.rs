@@ -5,7 +5,7 @@
 
 use crate::state::BatchKey;
 use flyball_core::units::{Micros, Timestamp};
-use flyball_ledger::store::{Store, StoreError};
+use flyball_ledger::store::{ObjectStoreError, Store};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -23,10 +23,10 @@ pub(crate) trait Leases: Send + Sync {
         &self,
         key: &BatchKey,
         now: Timestamp,
-    ) -> impl Future<Output = Result<bool, StoreError>> + Send;
+    ) -> impl Future<Output = Result<bool, ObjectStoreError>> + Send;
 
     /// Gives it to whoever wants it.
-    fn release(&self, key: &BatchKey) -> impl Future<Output = Result<(), StoreError>> + Send;
+    fn release(&self, key: &BatchKey) -> impl Future<Output = Result<(), ObjectStoreError>> + Send;
 }
 
 /// Leases that are objects.
@@ -69,7 +69,12 @@ impl<S: Store> StoreLeases<S> {
         };
     }
 
-    async fn write(&self, key: &BatchKey, renewals: u64, now: Timestamp) -> Result<(), StoreError> {
+    async fn write(
+        &self,
+        key: &BatchKey,
+        renewals: u64,
+        now: Timestamp,
+    ) -> Result<(), ObjectStoreError> {
         let lease = LeaseObject { holder: self.name.clone(), renewals };
         let bytes = serde_json::to_vec(&lease).unwrap_or_default();
         self.store.put(&key.lease(), bytes.into()).await?;
@@ -79,7 +84,7 @@ impl<S: Store> StoreLeases<S> {
 }
 
 impl<S: Store> Leases for StoreLeases<S> {
-    async fn hold(&self, key: &BatchKey, now: Timestamp) -> Result<bool, StoreError> {
+    async fn hold(&self, key: &BatchKey, now: Timestamp) -> Result<bool, ObjectStoreError> {
         let seen = self.seen(key);
         if let Some(seen) = &seen
             && seen.lease.holder == self.name
@@ -108,7 +113,7 @@ impl<S: Store> Leases for StoreLeases<S> {
         }
     }
 
-    async fn release(&self, key: &BatchKey) -> Result<(), StoreError> {
+    async fn release(&self, key: &BatchKey) -> Result<(), ObjectStoreError> {
         self.note(key, None);
         self.store.delete(&key.lease()).await
     }

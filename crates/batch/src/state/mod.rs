@@ -18,14 +18,14 @@ pub(crate) use place::{BatchKey, OPEN, folder, open_batch};
 pub(crate) use record::{Ending, OutputIds, Record};
 pub(crate) use segment::{Segment, SegmentName, lines as segment_lines, listed as listed_segments};
 
-use flyball_ledger::store::StoreError;
+use flyball_ledger::store::ObjectStoreError;
 
 /// What came between.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum StateError {
     /// The store.
     #[error(transparent)]
-    Store(#[from] StoreError),
+    Store(#[from] ObjectStoreError),
     /// What is stored cannot be read.
     #[error("{path} cannot be read: {why}")]
     Damaged {

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use flyball_core::units::Timestamp;
-use flyball_ledger::store::{PutOutcome, Store, StoreError, StoredObject};
+use flyball_ledger::store::{ObjectStoreError, PutOutcome, Store, StoredObject};
 use rand::{RngExt as _, SeedableRng as _};
 use rand_pcg::Pcg64Mcg;
 use std::collections::BTreeMap;
@@ -83,7 +83,7 @@ impl Handle {
         &self,
         path: &str,
         done: impl FnOnce(&mut Objects) -> T,
-    ) -> Result<T, StoreError> {
+    ) -> Result<T, ObjectStoreError> {
         let course = self.course();
         let answer = match course {
             Course::Lost(false) | Course::Death(false) => None,
@@ -92,13 +92,13 @@ impl Handle {
         match (course, answer) {
             (Course::Death(_), _) => pending().await,
             (Course::Fine, Some(answer)) => Ok(answer),
-            _ => Err(StoreError::NoAnswer { path: path.to_owned(), why: "lost".to_owned() }),
+            _ => Err(ObjectStoreError::NoAnswer { path: path.to_owned(), why: "lost".to_owned() }),
         }
     }
 }
 
 impl Store for Handle {
-    async fn put_new(&self, path: &str, bytes: Bytes) -> Result<PutOutcome, StoreError> {
+    async fn put_new(&self, path: &str, bytes: Bytes) -> Result<PutOutcome, ObjectStoreError> {
         self.call(path, |objects| {
             if objects.all.contains_key(path) {
                 return PutOutcome::Exists;
@@ -110,7 +110,7 @@ impl Store for Handle {
         .await
     }
 
-    async fn put(&self, path: &str, bytes: Bytes) -> Result<(), StoreError> {
+    async fn put(&self, path: &str, bytes: Bytes) -> Result<(), ObjectStoreError> {
         self.call(path, |objects| {
             let now = objects.now;
             objects.all.insert(path.to_owned(), (bytes, now));
@@ -118,11 +118,11 @@ impl Store for Handle {
         .await
     }
 
-    async fn get(&self, path: &str) -> Result<Option<Bytes>, StoreError> {
+    async fn get(&self, path: &str) -> Result<Option<Bytes>, ObjectStoreError> {
         self.call(path, |objects| objects.all.get(path).map(|(bytes, _)| bytes.clone())).await
     }
 
-    async fn list(&self, prefix: &str) -> Result<Vec<StoredObject>, StoreError> {
+    async fn list(&self, prefix: &str) -> Result<Vec<StoredObject>, ObjectStoreError> {
         self.call(prefix, |objects| {
             let from = objects.all.range(prefix.to_owned()..);
             let below = from.take_while(|(path, _)| path.starts_with(prefix));
@@ -136,7 +136,7 @@ impl Store for Handle {
         .await
     }
 
-    async fn delete(&self, path: &str) -> Result<(), StoreError> {
+    async fn delete(&self, path: &str) -> Result<(), ObjectStoreError> {
         self.call(path, |objects| {
             objects.all.remove(path);
         })
