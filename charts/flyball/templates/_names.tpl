@@ -44,6 +44,12 @@ helm.sh/chart: {{ (index . 0).Chart.Name }}-{{ (index . 0).Chart.Version }}
 {{- regexFind "[0-9]+$" . -}}
 {{- end -}}
 
+{{- /* "yes" if gateways may connect to the operator: those of this release, or others that prove who they are. */ -}}
+{{- define "flyball.linked" -}}
+{{- $gateways := .Values.operator.config.gateways | default dict -}}
+{{- if or .Values.gateway.enabled $gateways.accounts $gateways.ca $gateways.open }}yes{{ end -}}
+{{- end -}}
+
 {{- /* The operator's lease. */ -}}
 {{- define "flyball.lease" -}}
 {{- .Values.operator.config.lease.name | default (printf "%s-operator" (include "flyball.name" .)) -}}

@@ -1,11 +1,12 @@
 //! The command line: one variant per bench, as `cargo xtask bench` passes them on.
 
 use crate::{
-    admission, backtest, batch, checkout, datasets, gateway, ledger, live, recorded, tenants,
-    training, wrong_capacity,
+    admission, backtest, batch, checkout, cost, datasets, errors, gateway, ledger, live, recorded,
+    tenants, training, wrong_capacity,
 };
 use anyhow::Result;
 use clap::Parser;
+use std::process::ExitCode;
 
 #[derive(Parser)]
 #[command(name = "cargo xtask bench", bin_name = "cargo xtask bench")]
@@ -30,11 +31,20 @@ enum Bench {
     Ledger(ledger::Args),
     /// Training runs on recorded spot machines: cost, lateness, saves, preemptions
     Training(training::Args),
+    /// What GPUs cost: sums of a month, FOCUS, commitments on recorded weeks, changes that are found
+    Cost(cost::Args),
     /// The public data that figures rest on: what is absent, and what differs
     Data(datasets::Args),
 }
 
-pub(crate) fn run() -> Result<()> {
+pub(crate) fn exit_code() -> ExitCode {
+    let Err(error) = run() else { return ExitCode::SUCCESS };
+    // One chain of causes; a backtrace would bury the sentence that says what to do.
+    eprintln!("error: {}", errors::in_words(&error));
+    ExitCode::from(2)
+}
+
+fn run() -> Result<()> {
     let root = checkout::root()?;
     match Bench::parse() {
         Bench::Backtest(args) => backtest::run(&root, &args),
@@ -47,6 +57,7 @@ pub(crate) fn run() -> Result<()> {
         Bench::Batch(args) => batch::run(&root, &args),
         Bench::Ledger(args) => ledger::run(&root, &args),
         Bench::Training(args) => training::run(&root, &args),
+        Bench::Cost(args) => cost::run(&root, &args),
         Bench::Data(args) => datasets::run(&root, &args),
     }
 }

@@ -87,6 +87,16 @@ Written by `cargo xtask bench training --figure`; do not edit. Figures against t
 ",
 };
 
+pub(crate) const COST: Document = Document {
+    store: "docs/benchmarks-cost.json",
+    page: "docs/benchmarks-cost.md",
+    head: "# Benchmarks of cost
+
+Written by `cargo xtask bench cost --figure`; do not edit. Figures against their targets:
+`cargo xtask figures`.
+",
+};
+
 pub(crate) const LIVE: Document = Document {
     store: "docs/benchmarks-live.json",
     page: "docs/benchmarks-live.md",

@@ -11,6 +11,7 @@ mod batch;
 mod cells;
 mod commands;
 mod contenders;
+mod cost;
 mod datasets;
 mod documents;
 mod drills;
@@ -34,8 +35,5 @@ mod yardstick;
 use flyball_figures::{checkout, errors, figures, page, parallel, process};
 
 fn main() -> std::process::ExitCode {
-    let Err(error) = commands::run() else { return 0u8.into() };
-    // One chain of causes; a backtrace would bury the sentence that says what to do.
-    eprintln!("error: {}", errors::in_words(&error));
-    2u8.into()
+    commands::exit_code()
 }

@@ -61,6 +61,8 @@ closed_enum! {
         RunHeartbeatMissing => "The training run should report heartbeats and none arrives.",
         RunKindMissing => "The cluster does not have the kind of workload that the training run needs.",
         RunUndecided => "Too little is known about the training run to decide where it should be.",
+        RunBudgetSpent => "The training run has spent its budget, so it is not started again.",
+        RunAboveValue => "Finishing the training run costs more than its owner says that it is worth.",
         RunNotPlaced => "The decision about the training run cannot be carried out.",
         RunTooLate => "Not even on-demand machines can finish the training run in time.",
         RunDeadlineNear => "Only on-demand machines are sure to finish the training run in time.",

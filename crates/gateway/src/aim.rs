@@ -47,11 +47,12 @@ pub(crate) struct Job {
 
 /// Where a request goes, and with what.
 pub(crate) struct Target {
-    pub(crate) job: Job,
+    /// In a box, because a dozen calls hand it on.
+    pub(crate) job: Box<Job>,
     /// The name that was asked for, if it is one that stands for several models.
     pub(crate) split: Option<Arc<str>>,
     /// The same for the mirror, if this one is copied.
-    pub(crate) copy: Option<Job>,
+    pub(crate) copy: Option<Box<Job>>,
 }
 
 /// What a request is aimed by.
@@ -102,10 +103,9 @@ impl Aim<'_> {
             }
             let known_as = mirror.known_as.as_deref();
             let known_as = known_as.or_else(|| self.known_as(&mirror.model, &read.scanned.model));
-            Some(Job {
-                cache_key: None,
-                ..self.job(model, known_as, headers.clone(), read.clone())
-            })
+            let mut job = self.job(model, known_as, headers.clone(), read.clone());
+            job.cache_key = None;
+            Some(job)
         });
         let split = split.map(|split| Arc::clone(&split.name));
         Ok(Target { job: self.job(model, known_as, headers, read), split, copy })
@@ -117,7 +117,7 @@ impl Aim<'_> {
         known_as: Option<&str>,
         headers: HeaderMap,
         read: Read,
-    ) -> Job {
+    ) -> Box<Job> {
         let Read { mut scanned, blocks, pieces } = read;
         let cache_key = self.cache_key(&model.engines, known_as, &headers, &scanned, &pieces);
         let clients = scanned.cache_salt.as_deref();
@@ -143,7 +143,8 @@ impl Aim<'_> {
         // By the arm and not by the name that was asked for, so that all ways to an engine agree on
         // what it has cached.
         (scanned.prefixes, scanned.whole) = blocks.chain(model.name(), salt.as_deref().or(clients));
-        Job { headers, scanned, pieces, model: Arc::clone(model), cache_key, hides_usage }
+        let model = Arc::clone(model);
+        Box::new(Job { headers, scanned, pieces, model, cache_key, hides_usage })
     }
 
     /// A stream whose client does not ask for usage ends without, and its prompt would be paid by an estimate for ever.

@@ -17,7 +17,12 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 pub(crate) const COPIES: usize = 64;
 
 /// Sends a copy of a request, if there is room among the copies of this thread and inside.
-pub(crate) fn send(worker: &Arc<Worker>, copies: &Arc<Semaphore>, job: Job, of: &Open<Granted>) {
+pub(crate) fn send(
+    worker: &Arc<Worker>,
+    copies: &Arc<Semaphore>,
+    job: Box<Job>,
+    of: &Open<Granted>,
+) {
     let Some((permit, place)) = room(worker, copies, &job) else {
         worker.shared.listener.copy_dropped();
         return;

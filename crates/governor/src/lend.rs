@@ -12,6 +12,7 @@ use flyball_core::ids::{PoolId, RunId};
 use flyball_core::reason::Reason;
 use flyball_core::snapshot::{Snapshot, TrainingRun};
 use flyball_core::units::{Gpus, Timestamp};
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 /// Lends what is left of each pool.
@@ -92,11 +93,20 @@ struct Borrower<'a> {
 }
 
 impl<'a> Borrower<'a> {
-    /// Lent first and taken back last: what must be done first; then what is lent already, because who comes later
-    /// would else cost it a restart; then what would lose most work.
-    fn rank(&self) -> (bool, Option<Timestamp>, bool, Option<Timestamp>, &'a RunId) {
+    /// Lent first and taken back last: what must be done first; then what is worth more; then what is lent already, because
+    /// who comes later would else cost it a restart; then what would lose most work.
+    fn rank(&self) -> impl Ord + use<'a> {
         let saved = self.run.last_saved.last_seen().copied();
-        (self.run.deadline.is_none(), self.run.deadline, self.before == 0, saved, self.id)
+        let deadline = (self.run.deadline.is_none(), self.run.deadline);
+        (deadline, Reverse(self.worth()), self.before == 0, saved, self.id)
+    }
+
+    /// What its work is worth by the hour, twice as much while it has a loan: a run whose work gets less is worth more by the
+    /// hour, and should not take from others for that alone.
+    fn worth(&self) -> Option<u64> {
+        let hourly =
+            u64::try_from(self.run.value?.amount().micros()).ok().filter(|one| *one > 0)?;
+        Some(if self.before == 0 { hourly } else { hourly.saturating_mul(2) })
     }
 
     /// What it should have of so many.

@@ -62,8 +62,10 @@ impl Witness {
             return Ok(());
         }
         let mut batches = report.batches.clone();
+        // The note goes with what the table does not have yet: under a name that it has, nothing is put again.
         let none = || (committed + 1, Rows::new(log.table()));
-        let (last, mut rows) = batches.pop_last().unwrap_or_else(none);
+        let open = batches.last_key_value().is_some_and(|(sequence, _)| *sequence > committed);
+        let (last, mut rows) = open.then(|| batches.pop_last()).flatten().unwrap_or_else(none);
         rows.add_unsure(source.as_str(), *at, SYNC_EVERY);
         batches.insert(last, rows);
         for (sequence, rows) in batches {

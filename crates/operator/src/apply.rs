@@ -5,6 +5,8 @@
 //! each other, one of them is told that the world has moved on. Everything else is server-side apply with
 //! our field manager, or a patch of our own annotations.
 
+pub mod kueue;
+
 use crate::build::Write;
 use crate::lead::{Fence, Unwritten};
 use crate::observe::WorkloadKey;
@@ -141,26 +143,6 @@ pub async fn apply(client: &Client, fence: &Fence, model: &ModelId, writes: &[Wr
 pub async fn make_object(client: &Client, fence: &Fence, object: &Value) -> Result<(), ApplyError> {
     let what = format!("{} {}", object["kind"], object["metadata"]["name"]);
     within(fence, make(client, object), || what).await
-}
-
-/// Lets Kueue admit a Workload, or take its machines back.
-pub async fn activate(
-    client: &Client,
-    fence: &Fence,
-    (namespace, name): (&str, &str),
-    resource: &ApiResource,
-    active: bool,
-) -> Result<(), ApplyError> {
-    let what = format!("Workload {namespace}/{name}");
-    let api: Api<DynamicObject> = Api::namespaced_with(client.clone(), namespace, resource);
-    let patch = Patch::Merge(json!({ "spec": { "active": active } }));
-    let params =
-        PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..Default::default() };
-    let write = async {
-        let done = api.patch(name, &params, &patch).await;
-        done.map(drop).map_err(|error| ApplyError::of(what.clone(), &error))
-    };
-    within(fence, write, || what.clone()).await
 }
 
 async fn fenced(

@@ -150,6 +150,7 @@ mod tests {
             grace: Micros::from_seconds(30),
             thrown_away: Micros::ZERO,
             hourly_micros: None,
+            value: None,
         }
     }
 

@@ -32,8 +32,21 @@ pub struct OperatorSettings {
     pub prometheus: Option<PrometheusSettings>,
     /// File that records the readings of each reconcile; none if absent.
     pub readings: Option<ReadingsSettings>,
+    /// What is said to Kueue beside whether a Workload may hold machines.
+    pub kueue: KueueSettings,
     /// Who leads.
     pub lease: Lease,
+}
+
+/// What is said to Kueue beside whether a Workload may hold machines. Both take the right to act.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct KueueSettings {
+    /// Answer AdmissionChecks whose controller is `flyball.dev/runs`.
+    pub admission_checks: bool,
+    /// Add to the priority of runs whose preemption would throw away more than that of others. It has an effect only with
+    /// Kueue's feature gate `PriorityBoost`.
+    pub priority_boost: bool,
 }
 
 /// Which gateways may connect, and how soon they must. Without accounts, `open` or `ca`, only gateways on the same
@@ -104,6 +117,7 @@ impl Default for OperatorSettings {
             signal_max_age_seconds: 60,
             prometheus: None,
             readings: None,
+            kueue: KueueSettings::default(),
             lease: Lease::default(),
         }
     }

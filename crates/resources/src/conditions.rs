@@ -30,7 +30,8 @@ pub enum ConditionKind {
     CapacityKnown,
     /// Some number of replicas reaches the objectives; set only while none does.
     ObjectivesReachable,
-    /// Every budget of a Tenant is below its alert thresholds and lasts until it resets; set only while one does not.
+    /// Every budget of a Tenant is below its alert thresholds and lasts until it resets, and a training run has spent less
+    /// than its budget and costs no more than its value; set only while that is not so.
     WithinBudget,
     /// The heartbeats of a training run arrive.
     HeartbeatFresh,
@@ -117,8 +118,8 @@ impl ConditionKind {
                 "Some number of replicas reaches the objectives; set only while none does."
             }
             Self::WithinBudget => {
-                "Every budget of a Tenant is below its alert thresholds and lasts until it resets; set only while one \
-                 does not."
+                "Every budget of a Tenant is below its alert thresholds and lasts until it resets, or a training run has \
+                 spent less than its budget and costs no more than its value; set only while that is not so."
             }
             Self::HeartbeatFresh => {
                 "The heartbeats of a training run arrive; unknown if it reports none."

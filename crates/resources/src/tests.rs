@@ -126,7 +126,7 @@ fn the_reference_is_current() {
         }
         text += &rules(&schema);
     }
-    text += "\n## Conditions\n\nA Pool and a Tenant have `Ready`, a Tenant also `WithinBudget`. A TrainingRun has \
+    text += "\n## Conditions\n\nA Pool and a Tenant have `Ready`, a Tenant and a TrainingRun also `WithinBudget`. A TrainingRun has \
              `Ready`, `TargetFound`, `HeartbeatFresh`, `DeadlineMet`, `PlacementApplied`, `Complete`, `Reconciling` and \
              `Stalled`; a ModelService the others. \
              `flyball explain` describes the reasons.\n\n| Type | What is so |\n|---|---|\n";

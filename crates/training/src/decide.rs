@@ -44,7 +44,7 @@ pub enum TrainingReason {
     ZoneBetter,
     /// Spot machines are expected soon enough, so that waiting costs less than on-demand.
     SpotExpected,
-    /// On-demand costs less than to wait: slack is scarce, or spot machines are not expected soon.
+    /// On-demand costs less than to wait: slack is scarce, or spot machines are not expected soon or at all.
     OnDemandCheaper,
 }
 
@@ -162,6 +162,9 @@ fn choose(snapshot: &TrainingSnapshot, held: &HeldMachine, memory: &mut RunMemor
     if snapshot.work_from_save().is_zero() {
         return (TrainingChoice::Wait, TrainingReason::Finished, Vec::new());
     }
+    if snapshot.zones.is_empty() {
+        return without_spot(snapshot, held);
+    }
     let costs = Costs::new(snapshot, held, memory);
     let mut candidates = costs.candidates();
     // Held first, so that a tie changes nothing.
@@ -188,6 +191,24 @@ fn choose(snapshot: &TrainingSnapshot, held: &HeldMachine, memory: &mut RunMemor
     let currency = snapshot.on_demand.amount().currency();
     let money = |cost: f64| Money::from_micros((cost * 1e6).round() as i64, currency);
     (choice, reason, allowed.into_iter().map(|(choice, cost)| (choice, money(cost))).collect())
+}
+
+/// A run that may use no spot machines has none to wait for.
+fn without_spot(snapshot: &TrainingSnapshot, held: &HeldMachine) -> Chosen {
+    let choice = TrainingChoice::OnDemand;
+    let is_held = held.at == choice;
+    let reason = match deadline::slack(snapshot) {
+        None if !is_held => TrainingReason::TooLate,
+        slack if slack.is_none_or(|slack| slack < snapshot.tick) => TrainingReason::DeadlineNear,
+        _ if is_held => TrainingReason::Stays,
+        _ => TrainingReason::OnDemandCheaper,
+    };
+    let start = if is_held { held.ready_in } else { snapshot.restart };
+    let time = deadline::on_demand_time(snapshot.work_left, snapshot.save).saturating_add(start);
+    let price = per_hour(snapshot.on_demand, snapshot.gpus);
+    let currency = snapshot.on_demand.amount().currency();
+    let cost = Money::from_micros((price * hours(time) * 1e6).round() as i64, currency);
+    (choice.clone(), reason, vec![(choice, cost)])
 }
 
 /// What each choice is expected to cost.

@@ -8,7 +8,7 @@
 //!
 //! It does no I/O and knows no clock, no randomness and no serialised form. It assumes that on-demand machines can always
 //! be had; nothing here makes a run wait for one. `flyball backtest train` replays it, and the operator carries it out.
-//! [`victims()`] says whom a preemption should take. Start at [`TrainingSnapshot`].
+//! [`victims()`] says whom a preemption should take, [`size()`] how many nodes an elastic run should have. Start at [`TrainingSnapshot`].
 
 #![deny(missing_docs)]
 
@@ -21,6 +21,7 @@ mod learnt;
 mod lifetimes;
 pub mod memory;
 mod outlook;
+pub mod sizes;
 pub mod snapshot;
 pub mod victims;
 
@@ -28,5 +29,6 @@ pub use decide::{TrainingDecision, TrainingReason, decide};
 pub use learnt::{LearntLives, LearntMarket, LearntZone};
 pub use lifetimes::Lifetimes;
 pub use memory::RunMemory;
+pub use sizes::{ElasticRun, SizeCandidate, SizeDecision, size};
 pub use snapshot::{HeldMachine, SpotState, SpotZone, TrainingChoice, TrainingSnapshot, ZoneName};
 pub use victims::{VictimCandidate, victims};

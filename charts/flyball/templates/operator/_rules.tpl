@@ -106,10 +106,17 @@ charts` holds that it has one.
 - apiGroups: [jobset.x-k8s.io]
   resources: [jobsets]
   verbs: [create, patch]
-# patch: that Kueue takes the machines of such a JobSet back, and that it may give it others.
+# patch: that Kueue takes the machines of such a JobSet back, and that it may give it others; and which it should take
+# first.
 - apiGroups: [kueue.x-k8s.io]
   resources: [workloads]
   verbs: [patch]
+{{- if dig "kueue" "admission_checks" false .Values.operator.config }}
+# patch: whether a Workload that waits for an AdmissionCheck of Flyball may start.
+- apiGroups: [kueue.x-k8s.io]
+  resources: [workloads/status]
+  verbs: [patch]
+{{- end }}
 {{- end }}
 {{- end -}}
 
@@ -128,6 +135,16 @@ charts` holds that it has one.
   resources: [nodes]
   verbs: [get, list, watch]
 {{- include "flyball.reviewRules" . | nindent 0 }}
+{{- if dig "kueue" "admission_checks" false .Values.operator.config }}
+# list: all at the start; watch: AdmissionChecks of which Flyball is the controller.
+- apiGroups: [kueue.x-k8s.io]
+  resources: [admissionchecks]
+  verbs: [list, watch]
+# patch: that it answers them.
+- apiGroups: [kueue.x-k8s.io]
+  resources: [admissionchecks/status]
+  verbs: [patch]
+{{- end }}
 {{- end -}}
 
 {{- /* What it takes to know who may ask. */ -}}

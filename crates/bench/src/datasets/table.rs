@@ -30,7 +30,7 @@ pub(super) const DATASETS: &[Dataset] = &[
         licence: AZURE,
         make: PACK,
         used_by: "`cargo xtask bench recorded`, `cargo xtask bench backtest --only speed,drills`, \
-            `cargo xtask bench gateway --only emulator`",
+            `cargo xtask bench gateway --only emulator`, `cargo xtask bench cost`",
         sha256: "2f1e5b666d4e3055fdbba98598ce2ec307767b9064e03e2fa46676dbcc7d0bf8",
     },
     Dataset {
@@ -38,7 +38,7 @@ pub(super) const DATASETS: &[Dataset] = &[
         source: "github.com/Azure/AzurePublicDataset, data/AzureLLMInferenceTrace_code.csv",
         licence: AZURE,
         make: PACK,
-        used_by: "`cargo xtask bench recorded`, `cargo xtask bench backtest --only drills`",
+        used_by: "`cargo xtask bench recorded`, `cargo xtask bench backtest --only drills`, `cargo xtask bench cost`",
         sha256: "54e9a6d2a4bd06ba1e060304b900abbc74cbea53de96506e60fe5bb4f2277fb6",
     },
     Dataset {
@@ -46,7 +46,8 @@ pub(super) const DATASETS: &[Dataset] = &[
         source: "github.com/kvcache-ai/Mooncake, FAST25-release/traces/conversation_trace.jsonl",
         licence: MOONCAKE,
         make: PACK,
-        used_by: "`cargo xtask bench recorded`, `cargo xtask bench gateway --only affinity,regret`",
+        used_by: "`cargo xtask bench recorded`, `cargo xtask bench gateway --only affinity,regret`, \
+                  `cargo xtask bench cost`",
         sha256: "b8cbb061a85206d729d91cdc2981f43c9e0d99209dce588d3af5f7934408b9df",
     },
     Dataset {
@@ -62,7 +63,7 @@ pub(super) const DATASETS: &[Dataset] = &[
         source: "github.com/alibaba/ServeGen, data/*/*/chunk-*-trace.csv",
         licence: MOONCAKE,
         make: "`tar --create --gzip` of the 422 rate files, with paths from below its folder data",
-        used_by: "`cargo xtask bench backtest --only speed,cells,pool`",
+        used_by: "`cargo xtask bench backtest --only speed,cells,pool`, `cargo xtask bench cost`",
         sha256: "594d2e6e03588b75a2e612fc9560464478ac6b892930a8dfe426c3e9394fc4ee",
     },
     Dataset {

@@ -161,6 +161,10 @@ fn loans(root: &Path) -> Result<Measured> {
 fn victims() -> Measured {
     let all = preemptions::all();
     let saving = (all.saving_pct() * 10.0).round() / 10.0;
-    let figures = vec![measure("training.lost_work_saving_pct", saving, "%", Op::AtLeast, 60.0)];
+    let ranked = (all.ranked_saving_pct() * 10.0).round() / 10.0;
+    let figures = vec![
+        measure("training.lost_work_saving_pct", saving, "%", Op::AtLeast, 60.0),
+        measure("training.lost_work_saving_ranked_pct", ranked, "%", Op::AtLeast, 60.0),
+    ];
     Measured { text: all.text(), figures }
 }

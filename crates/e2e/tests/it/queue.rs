@@ -1,21 +1,19 @@
 //! Two gangs of 2 x 2 GPUs and a quota of 4: Kueue lets the second start when the first has ended.
 
-use anyhow::{Context, Result, ensure};
-use flyball_e2e::{Story, dynamic, in_namespace, until};
+use anyhow::{Result, ensure};
+use flyball_e2e::{Story, add_queue, create, dynamic, in_namespace, remove_queue, until};
 use k8s_openapi::api::core::v1::Pod;
-use kube::api::{Api, DeleteParams, DynamicObject, ListParams, PostParams};
+use kube::api::{Api, DeleteParams, DynamicObject, ListParams};
 use serde_json::{Value, json};
 use std::time::Duration;
-
-const KUEUE: &str = "kueue.x-k8s.io/v1beta2";
 
 #[tokio::test]
 #[ignore = "needs a cluster: cargo xtask e2e"]
 async fn a_jobset_waits_in_kueue_behind_another() -> Result<()> {
     in_namespace(&[], async |story| {
-        create_queue(story).await?;
+        add_queue(story, "queue", 4, &json!({})).await?;
         let outcome = play(story).await;
-        remove_queue(story).await?;
+        remove(story).await?;
         outcome
     })
     .await
@@ -89,29 +87,7 @@ fn worker_image() -> String {
     std::env::var("FLYBALL_E2E_SLEEPER").unwrap_or_else(|_| "flyball.test/pause:v1".into())
 }
 
-/// Cluster-wide objects carry the namespace's name, so that two runs do not meet.
-async fn create_queue(story: &Story) -> Result<()> {
-    let name = &story.namespace;
-    create(story, KUEUE, "ResourceFlavor", json!({ "metadata": { "name": name } })).await?;
-    let queue = json!({
-        "metadata": { "name": name },
-        "spec": {
-            "namespaceSelector": {},
-            "resourceGroups": [{
-                "coveredResources": ["nvidia.com/gpu"],
-                "flavors": [{
-                    "name": name,
-                    "resources": [{ "name": "nvidia.com/gpu", "nominalQuota": 4 }],
-                }],
-            }],
-        },
-    });
-    create(story, KUEUE, "ClusterQueue", queue).await?;
-    let local = json!({ "metadata": { "name": "queue" }, "spec": { "clusterQueue": name } });
-    create(story, KUEUE, "LocalQueue", local).await
-}
-
-async fn remove_queue(story: &Story) -> Result<()> {
+async fn remove(story: &Story) -> Result<()> {
     let sets = dynamic(
         &story.cluster.client,
         Some(&story.namespace),
@@ -119,22 +95,7 @@ async fn remove_queue(story: &Story) -> Result<()> {
         "JobSet",
     );
     sets.delete_collection(&DeleteParams::default(), &ListParams::default()).await?;
-    for kind in ["ClusterQueue", "ResourceFlavor"] {
-        let api = dynamic(&story.cluster.client, None, KUEUE, kind);
-        api.delete(&story.namespace, &DeleteParams::default()).await?;
-    }
-    Ok(())
-}
-
-async fn create(story: &Story, api_version: &str, kind: &str, mut object: Value) -> Result<()> {
-    object["apiVersion"] = api_version.into();
-    object["kind"] = kind.into();
-    let namespaced = !matches!(kind, "ResourceFlavor" | "ClusterQueue");
-    let namespace = namespaced.then_some(story.namespace.as_str());
-    let api = dynamic(&story.cluster.client, namespace, api_version, kind);
-    let object: DynamicObject = serde_json::from_value(object)?;
-    api.create(&PostParams::default(), &object).await.with_context(|| format!("create {kind}"))?;
-    Ok(())
+    remove_queue(story).await
 }
 
 async fn running(story: &Story, gang: &str) -> Result<Vec<String>> {

@@ -39,7 +39,7 @@ pub(crate) struct Ask {
 #[derive(Debug)]
 pub(crate) enum Entered {
     /// It may go on.
-    Now(Turn),
+    Now(Box<Turn>),
     /// It stands in line.
     Waits(InLine),
 }
@@ -75,7 +75,7 @@ impl Gate {
             if line.rooms(&endpoints, shard, spoken_for + 1, now) > spoken_for {
                 drop(line);
                 let turn = self.grant(request, ask.prompt, shard).with_patience(ask.wait);
-                return Ok((Entered::Now(turn), false));
+                return Ok((Entered::Now(Box::new(turn)), false));
             }
         }
         let refused = self.refusal(&line, ask, &request, is_up, now);

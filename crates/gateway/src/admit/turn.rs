@@ -58,7 +58,7 @@ impl InLine {
     }
 
     /// Waits for the turn. However long that takes, the gate tells in the end.
-    pub(crate) async fn turn(mut self) -> Result<Turn, Problem> {
+    pub(crate) async fn turn(mut self) -> Result<Box<Turn>, Problem> {
         let Some(receiver) = self.receiver.as_mut() else { return Err(Problem::NoEndpoint) };
         let since = Instant::now();
         let verdict = receiver.await;
@@ -69,7 +69,7 @@ impl InLine {
                 let turn = Turn::new(Arc::clone(&self.gate), self.request, self.prompt, shard);
                 let mut turn = turn.with_patience(patience);
                 turn.made_room = self.made_room;
-                Ok(turn)
+                Ok(Box::new(turn))
             }
             Ok(TurnVerdict::Never(problem)) => Err(problem),
             // The gate is gone, and with it the model.

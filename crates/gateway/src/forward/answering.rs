@@ -91,7 +91,7 @@ impl Answering {
     }
 
     /// After it made room and waited so long, an engine goes on in this turn.
-    pub(super) fn resume_with(&mut self, engine: Chosen, turn: Turn, waited: Duration) {
+    pub(super) fn resume_with(&mut self, engine: Chosen, turn: Box<Turn>, waited: Duration) {
         self.sending.admitted.waited(turn.made_room(), waited);
         self.sending.admitted.turn = Some(turn);
         self.continued_by = Some(engine);

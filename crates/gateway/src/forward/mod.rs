@@ -42,6 +42,7 @@ use flyball_fleet::{FleetEndpoint, Flight, Time};
 use hedge::{Ended, Race};
 use http::{HeaderValue, Response, StatusCode};
 use sending::Sending;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use trail::Trail;
@@ -52,7 +53,7 @@ const RETRIES: u32 = 2;
 /// Gets an answer, from the best engine that gives one. With a problem the request is over.
 pub(crate) async fn forward(
     worker: &Arc<Worker>,
-    mut job: Job,
+    mut job: Box<Job>,
     mut admitted: Open<Admitted>,
 ) -> Result<Response<Box<Relay>>, Problem> {
     loop {
@@ -69,10 +70,14 @@ pub(crate) async fn forward(
 enum Outcome {
     Answered(Response<Box<Relay>>),
     /// Before anything was passed on it made room for others, and nothing is left of it at an engine.
-    MadeRoom(Box<(Job, Open<Sending>)>),
+    MadeRoom(Box<(Box<Job>, Open<Sending>)>),
 }
 
-async fn ask(worker: &Arc<Worker>, job: Job, admitted: Open<Admitted>) -> Result<Outcome, Problem> {
+async fn ask(
+    worker: &Arc<Worker>,
+    job: Box<Job>,
+    admitted: Open<Admitted>,
+) -> Result<Outcome, Problem> {
     let (timeouts, recovery, policy) = {
         let live = worker.shared.live();
         (live.timeouts, live.recovery, live.policy(job.model.name()))
@@ -105,11 +110,16 @@ async fn ask(worker: &Arc<Worker>, job: Job, admitted: Open<Admitted>) -> Result
             prepared: &prepared,
             stream: job.scanned.stream,
             may_hedge: may_hedge && sending.retries == 0,
-            turn: sending.admitted.turn.as_ref(),
+            turn: sending.admitted.turn.as_deref(),
             trail: &sending.trail,
         };
-        let turn = sending.admitted.turn.as_ref();
-        let Some(ended) = room::unless_made_room(turn, race.run(&sending.chosen)).await else {
+        let turn = sending.admitted.turn.as_deref();
+        let ended = {
+            // Where it is: handed on as a value, all of its room would be copied.
+            let asking = pin!(race.run(&sending.chosen));
+            room::unless_made_room(turn, asking).await
+        };
+        let Some(ended) = ended else {
             return Ok(Outcome::MadeRoom(Box::new((job, sending))));
         };
         let Ended { answer, second, second_won } = ended;
@@ -143,7 +153,7 @@ async fn ask(worker: &Arc<Worker>, job: Job, admitted: Open<Admitted>) -> Result
         sending.retries += 1;
         tried.push(sending.chosen.endpoint.slot);
         now = worker.shared.time();
-        match query.choose(&tried, now, sending.admitted.turn.as_ref()) {
+        match query.choose(&tried, now, sending.admitted.turn.as_deref()) {
             Some(chosen) => sending.chosen = chosen,
             None => return Err(sending.refuse(problem)),
         }
@@ -158,7 +168,7 @@ fn choose(
     admitted: Open<Admitted>,
     now: Time,
 ) -> Result<Open<Sending>, Problem> {
-    let Some(chosen) = query.choose(&[], now, admitted.turn.as_ref()) else {
+    let Some(chosen) = query.choose(&[], now, admitted.turn.as_deref()) else {
         return Err(admitted.refuse(Problem::NoEndpoint));
     };
     let (name, engine) = (job.model.name(), chosen.endpoint.key);
@@ -220,7 +230,7 @@ fn answer(
 /// that is half of what may be, the room is for those who still wait for an answer.
 fn resumable(
     worker: &Worker,
-    job: Job,
+    job: Box<Job>,
     began: &Began,
     answering: &Open<Answering>,
     traceparent: Option<HeaderValue>,

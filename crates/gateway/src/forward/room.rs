@@ -30,8 +30,8 @@ pub(super) async fn unless_made_room<T>(
 /// Stands in line again.
 pub(super) async fn wait_again(
     worker: &Arc<Worker>,
-    (mut job, sending): (Job, Open<Sending>),
-) -> Result<(Job, Open<Admitted>), Problem> {
+    (mut job, sending): (Box<Job>, Open<Sending>),
+) -> Result<(Box<Job>, Open<Admitted>), Problem> {
     let mut admitted = sending.then(Sending::back);
     let Some(turn) = admitted.turn.take() else { return Ok((job, admitted)) };
     let (since, made_room) = (Instant::now(), turn.made_room() + 1);

@@ -26,14 +26,15 @@ struct Queued {
 
 /// A request that may go to an engine.
 pub(crate) struct Admitted {
-    queued: Queued,
+    /// In a box, as its turn is: each call on the way to an engine hands both on.
+    queued: Box<Queued>,
     /// `None` of copies, which wait for none, and when it is over.
-    pub(crate) turn: Option<Turn>,
+    pub(crate) turn: Option<Box<Turn>>,
 }
 
 impl Open<Granted> {
     /// It is its turn at once.
-    pub(crate) fn admit(self, turn: Turn) -> Open<Admitted> {
+    pub(crate) fn admit(self, turn: Box<Turn>) -> Open<Admitted> {
         self.then(|granted| Admitted::at_once(granted, Some(turn)))
     }
 
@@ -45,7 +46,7 @@ impl Open<Granted> {
         let turn = line.turn().await;
         queued.waited = since.elapsed();
         let (queued, turn) = queued.or_refuse(turn)?;
-        Ok(queued.then(|queued| Admitted { queued, turn: Some(turn) }))
+        Ok(queued.then(|queued| Admitted { queued: Box::new(queued), turn: Some(turn) }))
     }
 
     /// A copy of it for another model, at a place of its own.
@@ -57,9 +58,9 @@ impl Open<Granted> {
 }
 
 impl Admitted {
-    const fn at_once(granted: Granted, turn: Option<Turn>) -> Self {
+    fn at_once(granted: Granted, turn: Option<Box<Turn>>) -> Self {
         let (waited, held, made_room) = (Duration::ZERO, false, 0);
-        Self { queued: Queued { granted, waited, held, made_room }, turn }
+        Self { queued: Box::new(Queued { granted, waited, held, made_room }), turn }
     }
 
     /// Who asks.

@@ -26,7 +26,7 @@ impl Open<Reading> {
         self,
         headers: HeaderMap,
         read: Read,
-    ) -> Result<(Open<Aimed>, Job, Option<Job>), Problem> {
+    ) -> Result<(Open<Aimed>, Box<Job>, Option<Box<Job>>), Problem> {
         let target = {
             let head = self.head();
             let (live, served) = (head.shared.live(), head.shared.served());

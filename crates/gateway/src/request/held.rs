@@ -55,7 +55,7 @@ impl Held {
     pub(super) fn answer(
         worker: &Arc<Worker>,
         line: InLine,
-        job: Job,
+        job: Box<Job>,
         granted: Open<Granted>,
     ) -> Response<Self> {
         let (eta, dialect) = (line.eta, Dialect::of(granted.head().surface.path()));

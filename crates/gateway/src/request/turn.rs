@@ -23,7 +23,7 @@ static WAIT: [HeaderName; 2] =
 /// Waits for a turn, if there is need to, and gets an answer.
 pub(super) async fn turn(
     worker: &Arc<Worker>,
-    job: Job,
+    job: Box<Job>,
     granted: Open<Granted>,
 ) -> Result<Response<Payload>, Problem> {
     let granted = place(worker, granted)?;

@@ -12,7 +12,7 @@ use std::sync::Arc;
 pub(super) async fn wait(
     worker: &Arc<Worker>,
     line: InLine,
-    mut job: Job,
+    mut job: Box<Job>,
     granted: Open<Granted>,
 ) -> Result<Response<Box<Relay>>, Problem> {
     let admitted = granted.wait(line).await?;

@@ -6,7 +6,7 @@ use flyball_core::invariants::check;
 use flyball_core::reason::Reason;
 use flyball_core::snapshot::{Observed, Snapshot};
 use flyball_core::testing::{at, model, pool, seen, snapshot, variant};
-use flyball_core::units::{Gpus, Micros, Replicas, TokensPerSecond};
+use flyball_core::units::{Currency, Gpus, Micros, Money, Price, Replicas, TokensPerSecond};
 use flyball_governor::policy::Lending;
 use flyball_governor::{Memory, Policy, decide};
 
@@ -74,6 +74,29 @@ fn who_has_a_loan_keeps_it_and_who_has_a_deadline_comes_first() {
     assert_eq!(once(&world, &lending(0, 0)), [0, 4]);
     world.runs.get_mut(&"ml/a".parse().unwrap()).unwrap().deadline = Some(at(9_000));
     assert_eq!(once(&world, &lending(0, 0)), [4, 0]);
+}
+
+#[test]
+fn what_is_worth_twice_as_much_by_the_hour_comes_first_and_little_more_takes_from_nobody() {
+    let price = |dollars: i64| {
+        let amount = Money::from_micros(dollars * 1_000_000, Currency::USD);
+        Some(Price::per_gpu_hour(amount).unwrap())
+    };
+    let mut world = world(3);
+    run(&mut world, "ml/a", 4, false);
+    run(&mut world, "ml/b", 4, true);
+    let mut worth = |a, b| {
+        for (id, value) in [("ml/a", a), ("ml/b", b)] {
+            world.runs.get_mut(&id.parse().unwrap()).unwrap().value = value;
+        }
+        once(&world, &lending(0, 0))
+    };
+    assert_eq!(worth(price(9), price(4)), [4, 0]);
+    assert_eq!(worth(price(5), price(4)), [0, 4], "it has the loan");
+    assert_eq!(worth(price(1), None), [4, 0], "nobody says what the other is worth");
+    assert_eq!(worth(price(0), None), [0, 4]);
+    world.runs.get_mut(&"ml/b".parse().unwrap()).unwrap().deadline = Some(at(9_000));
+    assert_eq!(once(&world, &lending(0, 0)), [0, 4]);
 }
 
 #[test]

@@ -61,7 +61,7 @@ pub(super) fn runs(facts: &Facts, now: Timestamp) -> BTreeMap<RunId, TrainingRun
             gpus,
             least: borrower.gpus,
             most: borrower.gpus,
-            value: None,
+            value: borrower.value,
             deadline: borrower.deadline,
             last_saved,
         };

@@ -38,6 +38,8 @@ pub enum JobKind {
     TrainJob,
     /// Kueue's account of one of the others.
     Workload,
+    /// A question of Kueue before a Workload starts; it is in no namespace.
+    AdmissionCheck,
 }
 
 impl JobKind {
@@ -48,6 +50,7 @@ impl JobKind {
             Self::Job => "Job",
             Self::TrainJob => "TrainJob",
             Self::Workload => "Workload",
+            Self::AdmissionCheck => "AdmissionCheck",
         }
     }
 
@@ -57,7 +60,7 @@ impl JobKind {
             Self::JobSet => "JobSet",
             Self::Job => "Kubernetes",
             Self::TrainJob => "Kubeflow Trainer",
-            Self::Workload => "Kueue",
+            Self::Workload | Self::AdmissionCheck => "Kueue",
         }
     }
 
@@ -67,7 +70,7 @@ impl JobKind {
             Self::JobSet => ("jobset.x-k8s.io", &["v1alpha2"]),
             Self::Job => ("batch", &["v1"]),
             Self::TrainJob => ("trainer.kubeflow.org", &["v1alpha1"]),
-            Self::Workload => ("kueue.x-k8s.io", &["v1beta2", "v1beta1"]),
+            Self::Workload | Self::AdmissionCheck => ("kueue.x-k8s.io", &["v1beta2", "v1beta1"]),
         }
     }
 }
@@ -145,7 +148,7 @@ impl JobWatches {
         }
         for kind in missing {
             if let Some(resource) = self.resource(kind) {
-                let parts = self.follow(&resource);
+                let parts = self.follow(kind, &resource);
                 self.watched.insert(kind, Watched { resource, parts });
             }
         }
@@ -162,7 +165,7 @@ impl JobWatches {
         Some(ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind.name())))
     }
 
-    fn follow(&self, resource: &ApiResource) -> Vec<(Store<DynamicObject>, Denied)> {
+    fn follow(&self, kind: JobKind, resource: &ApiResource) -> Vec<(Store<DynamicObject>, Denied)> {
         let watched = |api: Api<DynamicObject>| {
             let denied = Denied::default();
             let writer = Writer::new(resource.clone());
@@ -170,7 +173,7 @@ impl JobWatches {
             (follow(writer, api, config, (&self.failures, &denied)), denied)
         };
         let client = || self.client.clone();
-        if self.namespaces.is_empty() {
+        if self.namespaces.is_empty() || kind == JobKind::AdmissionCheck {
             return vec![watched(Api::all_with(client(), resource))];
         }
         let each = self.namespaces.iter();
@@ -212,7 +215,13 @@ pub struct WorkloadsOfRuns(BTreeMap<JobKind, Result<JobObjects, JobsUnknown>>);
 impl WorkloadsOfRuns {
     /// What is watched.
     pub fn of_watches(watches: &JobWatches) -> Self {
-        let kinds = [JobKind::JobSet, JobKind::Job, JobKind::TrainJob, JobKind::Workload];
+        let kinds = [
+            JobKind::JobSet,
+            JobKind::Job,
+            JobKind::TrainJob,
+            JobKind::Workload,
+            JobKind::AdmissionCheck,
+        ];
         Self(kinds.into_iter().map(|kind| (kind, watches.all(kind))).collect())
     }
 

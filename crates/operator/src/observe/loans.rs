@@ -2,7 +2,7 @@
 
 use super::jobs::GangKey;
 use flyball_core::ids::{PoolId, RunId};
-use flyball_core::units::{Gpus, Micros, Timestamp};
+use flyball_core::units::{Gpus, Micros, Price, Timestamp};
 use flyball_resources::pool::LendingStatus;
 use std::collections::BTreeMap;
 
@@ -46,6 +46,8 @@ pub struct Borrower {
     pub thrown_away: Micros,
     /// What its machines cost for an hour, in millionths of the pool's currency, where that is known.
     pub hourly_micros: Option<i64>,
+    /// What an accelerator is worth to it for an hour, if its owner says so.
+    pub value: Option<Price>,
 }
 
 impl Borrower {

@@ -376,6 +376,7 @@ mod tests {
             grace: Micros::from_seconds(30),
             thrown_away: Micros::from_seconds(thrown_away),
             hourly_micros: (thrown_away > 0).then_some(14_400_000),
+            value: None,
         };
         let runs = [
             ("m/ft", borrower("ft", true, 900)),

@@ -206,6 +206,8 @@ const fn is_trouble(reason: Reason) -> bool {
             | Reason::RunHeartbeatMissing
             | Reason::RunKindMissing
             | Reason::RunNotPlaced
+            | Reason::RunBudgetSpent
+            | Reason::RunAboveValue
             | Reason::RunTooLate
     )
 }

@@ -3,8 +3,9 @@
 //! An operator that does not lead looks and decides too, with what the leader wrote into the statuses: no
 //! gateway talks to it, so that it learns little by itself. It writes nothing. `round` is one turn of the
 //! loop, `publish` its last step, `listen` the door for gateways, `tenants` what Tenants come to,
-//! `training` the loop over training runs.
+//! `training` the loop over training runs and `kueue` what it has to say to Kueue.
 
+mod kueue;
 mod listen;
 mod publish;
 mod round;
@@ -100,7 +101,9 @@ pub async fn run(
     };
     tokio::spawn(tenants.run());
     let loans = Arc::new(LoanBoard::default());
-    tokio::spawn(RunWatch::of(&client, &watches, &publisher, &fence, &board, &loans).run());
+    let kueue = settings.kueue;
+    let runs = RunWatch::of(&client, &watches, &publisher, &fence, &board, &loans, kueue);
+    tokio::spawn(runs.run());
     tokio::spawn(give_out(&client, &settings.lease, link.quota(), fence.clone(), watches.clone()));
     let mut operator = Operator {
         publisher,

@@ -62,7 +62,7 @@ impl Operator {
                     publisher.event(service, entry).await;
                 }
                 if let Some((reason, message)) = &bad {
-                    publisher.happened(&**service, *reason, "Look", message).await;
+                    publisher.happened(&**service, *reason, "Reconcile", message).await;
                 }
                 let Some(status) = status else { return (id, fresh, None) };
                 (id, fresh, Some(publisher.status(service, &status).await))

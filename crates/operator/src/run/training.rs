@@ -1,16 +1,19 @@
 //! Beside the loop: training runs. One that does not lead asks nobody and remembers nothing; it goes on from the statuses.
 
+use super::kueue::{self, KueueWriter};
 use crate::apply::{self, ApplyError};
 use crate::lead::Fence;
 use crate::loans::LoanBoard;
 use crate::observe::{JobKind, JobWatches, Watches, WorkloadsOfRuns};
 use crate::report::{Board, ShownRun, StatusPublisher};
 use crate::runs::act::{self, RunStep};
-use crate::runs::heartbeat::{self, HeartbeatAnswer};
+use crate::runs::heartbeat::{self, HeartbeatAnswer, HeartbeatTurns};
+use crate::runs::preempt::PreemptionPlace;
 use crate::runs::{self, RunKey, RunReport, SeenRun, TrackedRun, ZoneHistory, loan};
+use crate::settings::KueueSettings;
 use crate::time;
 use flyball_core::ids::RunId;
-use flyball_core::units::{Micros, Timestamp};
+use flyball_core::units::Micros;
 use flyball_resources::TrainingRun;
 use futures::{StreamExt as _, stream};
 use kube::{Client, ResourceExt as _};
@@ -45,6 +48,7 @@ pub(super) struct RunWatch {
     fence: Fence,
     board: Arc<Board>,
     loans: Arc<LoanBoard>,
+    kueue: KueueWriter,
 }
 
 /// What is remembered from one round to the next.
@@ -52,7 +56,7 @@ struct Remembered {
     jobs: JobWatches,
     tracked: BTreeMap<RunKey, TrackedRun>,
     zones: ZoneHistory,
-    collected_at: BTreeMap<RunKey, Timestamp>,
+    turns: HeartbeatTurns,
     written: BTreeMap<RunKey, Instant>,
 }
 
@@ -61,6 +65,7 @@ struct Round {
     seen: Vec<SeenRun>,
     frozen: bool,
     reports: Vec<RunReport>,
+    places: BTreeMap<RunKey, PreemptionPlace>,
     /// How long observing and deciding took.
     took: [Duration; 2],
 }
@@ -74,14 +79,22 @@ impl RunWatch {
         fence: &Fence,
         board: &Arc<Board>,
         loans: &Arc<LoanBoard>,
+        settings: KueueSettings,
     ) -> Self {
+        let board = Arc::clone(board);
         Self {
             client: client.clone(),
             watches: watches.clone(),
             publisher: publisher.clone(),
             fence: fence.clone(),
-            board: Arc::clone(board),
             loans: Arc::clone(loans),
+            kueue: KueueWriter {
+                client: client.clone(),
+                fence: fence.clone(),
+                board: Arc::clone(&board),
+                settings,
+            },
+            board,
         }
     }
 
@@ -92,7 +105,7 @@ impl RunWatch {
             jobs: self.watches.job_watches(),
             tracked: BTreeMap::new(),
             zones: ZoneHistory::default(),
-            collected_at: BTreeMap::new(),
+            turns: HeartbeatTurns::default(),
             written: BTreeMap::new(),
         };
         let mut ticks = tokio::time::interval(OBSERVE_EVERY);
@@ -105,14 +118,20 @@ impl RunWatch {
                 () = tokio::time::sleep(RETURNING), if returning => {}
             }
             let runs = self.watches.runs();
-            let wanted: BTreeSet<JobKind> = runs.iter().flat_map(|run| runs::kinds(run)).collect();
+            let wanted = runs.iter().flat_map(|run| runs::kinds(run));
+            let wanted: BTreeSet<JobKind> =
+                wanted.chain(kueue::kinds(&self.kueue.settings)).collect();
             remembered.jobs.want(wanted.into_iter()).await;
             if self.fence.may_write(Instant::now()) {
-                let Round { seen, frozen, reports, took } =
+                let Round { seen, frozen, reports, places, took } =
                     self.observe(&runs, &mut remembered).await;
                 self.offer(&reports);
                 let began = Instant::now();
+                // Whoever waits to start waits for nothing else.
+                let gates = kueue::gates(&runs, &seen, &remembered.tracked, frozen);
+                self.kueue.answer(&gates, &remembered.jobs).await;
                 self.publish(&reports, &mut remembered.written).await;
+                self.kueue.mark(&seen, &places, frozen, &remembered.jobs).await;
                 self.act(seen, frozen, &mut remembered).await;
                 let [observed, decided] = took;
                 self.board.change(|shown| {
@@ -144,8 +163,7 @@ impl RunWatch {
             .iter()
             .filter_map(|run| runs::observe(run, &facts, &workloads, zones, now))
             .collect();
-        let mut answers =
-            heartbeat::collect(&self.client, &seen, &mut remembered.collected_at, now).await;
+        let mut answers = heartbeat::collect(&self.client, &seen, &mut remembered.turns, now).await;
         // Asking takes time, and heartbeats are not from the future.
         let now = time::of_system(SystemTime::now());
         let observed = began.elapsed();
@@ -164,9 +182,10 @@ impl RunWatch {
             }
             runs::consider(seen, &answer, tracked, TICK, now)
         };
-        let reports = seen.iter().map(consider).collect();
+        let mut reports: Vec<RunReport> = seen.iter().map(consider).collect();
+        let places = kueue::places(&mut reports, &workloads);
         let took = [observed, began.elapsed().saturating_sub(observed)];
-        Round { seen, frozen: facts.frozen, reports, took }
+        Round { seen, frozen: facts.frozen, reports, places, took }
     }
 
     /// Says who borrows, or would.
@@ -217,7 +236,7 @@ impl RunWatch {
                 let resource = jobs.resource(JobKind::Workload);
                 let resource = resource.ok_or_else(|| "Kueue is not installed".to_owned())?;
                 let place = (namespace, workload.as_str());
-                let done = apply::activate(client, fence, place, &resource, *active).await;
+                let done = apply::kueue::activate(client, fence, place, &resource, *active).await;
                 done.map_err(|error| self.not_done(&error))
             }
             RunStep::Save { address, instructions } => {
@@ -269,7 +288,7 @@ impl Remembered {
         let uids: BTreeMap<RunKey, String> =
             all.iter().map(|run| (runs::key(run), run.uid().unwrap_or_default())).collect();
         self.tracked.retain(|key, tracked| uids.get(key) == Some(&tracked.uid));
-        self.collected_at.retain(|key, _| uids.contains_key(key));
+        self.turns.keep(|key| uids.contains_key(key));
         self.written.retain(|key, _| uids.contains_key(key));
         self.zones.keep(&pools);
     }

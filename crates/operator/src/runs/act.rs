@@ -6,7 +6,7 @@
 
 use super::build::{JobSetPlan, job_set};
 use super::marks::PLACED;
-use super::{RunPhase, SeenRun, TrackedRun};
+use super::{RunPhase, SeenRun, TrackedRun, gate};
 use crate::observe::Outlook;
 use flyball_core::units::{Micros, Timestamp};
 use flyball_resources::heartbeat::{HeartbeatInstructions, MIN_SAVE_EVERY};
@@ -93,6 +93,12 @@ pub fn next_step(
         RunStep::Apply(Box::new(job_set(&seen.run, job, &plan)))
     };
     let place = &seen.workload.place;
+    let activate = |active| Some(RunStep::Activate { workload: place.workload.clone()?, active });
+    let holds = seen.gang.holding().next().is_some();
+    if !holds && gate::budget_spent(seen, tracked).is_some() {
+        let may_start = seen.workload.phase == RunPhase::Suspended && kueue && !place.inactive;
+        return if may_start { activate(false) } else { None };
+    }
     // One that was refused is tried again, and not with each look.
     let lately = tracked.placed_at.and_then(|at| now.since(at));
     let may_apply = lately.is_none_or(|since| since >= PATIENCE);
@@ -105,15 +111,12 @@ pub fn next_step(
             let wait = *choice == TrainingChoice::Wait;
             if !wait && place.placed.as_deref() != Some(&choice.to_string()) {
                 // Kueue has not admitted it, or was told to take its machines back.
-                let may = may_apply && seen.gang.holding().next().is_none();
-                return may.then(|| apply(Some(choice), (!kueue).then_some(true)));
+                return (may_apply && !holds)
+                    .then(|| apply(Some(choice), (!kueue).then_some(true)));
             }
-            let workload = place.workload.clone();
             match (wait, place.inactive) {
-                (false, true) => Some(RunStep::Activate { workload: workload?, active: true }),
-                (true, false) if kueue => {
-                    Some(RunStep::Activate { workload: workload?, active: false })
-                }
+                (false, true) => activate(true),
+                (true, false) if kueue => activate(false),
                 (false, false) if !kueue => Some(apply(Some(choice), Some(false))),
                 _ => None,
             }
@@ -126,10 +129,8 @@ pub fn next_step(
             match leave(seen, tracked, (*at, decision), now) {
                 Leave::Later => None,
                 Leave::Save(step) => Some(step),
-                Leave::Now if kueue => {
-                    let workload = place.workload.clone()?;
-                    (!place.inactive).then_some(RunStep::Activate { workload, active: false })
-                }
+                Leave::Now if kueue && place.inactive => None,
+                Leave::Now if kueue => activate(false),
                 // Its place is changed once it stands still.
                 Leave::Now => Some(placed_as_is(seen, &apply)),
             }

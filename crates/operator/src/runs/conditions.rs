@@ -5,7 +5,7 @@ use super::heartbeat::HeartbeatAnswer;
 use super::inputs::{RunEstimate, RunInputs};
 use super::loan;
 use super::reason::reason;
-use super::{RunPhase, SeenRun, TrackedRun};
+use super::{RunPhase, SeenRun, TrackedRun, gate};
 use flyball_core::reason::Reason;
 use flyball_core::units::{Micros, Timestamp};
 use flyball_resources::conditions::{ConditionKind, ConditionValue};
@@ -49,6 +49,9 @@ pub(super) fn conditions(standing: &Standing<'_>) -> (Vec<ConditionValue>, &'sta
         all.push((ConditionKind::PlacementApplied, placed(standing)));
     }
     all.extend(in_time(standing).map(|stated| (ConditionKind::DeadlineMet, stated)));
+    if !over {
+        all.extend(in_budget(standing).map(|stated| (ConditionKind::WithinBudget, stated)));
+    }
     if over {
         let so = Some(phase == RunPhase::Complete);
         all.push((ConditionKind::Complete, (so, ready.1, ready.2.clone())));
@@ -222,6 +225,14 @@ fn placed(standing: &Standing<'_>) -> StatusText {
             ),
         },
     }
+}
+
+fn in_budget(standing: &Standing<'_>) -> Option<StatusText> {
+    let (seen, tracked) = (standing.seen, standing.tracked);
+    let spent = gate::budget_spent(seen, tracked).map(|text| (Reason::RunBudgetSpent, text));
+    let above = || gate::above_value(seen, tracked).map(|text| (Reason::RunAboveValue, text));
+    let (reason, text) = spent.or_else(above)?;
+    Some((Some(false), reason, text))
 }
 
 fn in_time(standing: &Standing<'_>) -> Option<StatusText> {

@@ -7,10 +7,7 @@ use flyball_core::snapshot::Purchase;
 use flyball_core::units::{Gpus, Micros, Timestamp};
 use flyball_resources::heartbeat::Heartbeat;
 use flyball_resources::training_run::HeartbeatSource;
-use flyball_training::{
-    HeldMachine, TrainingChoice, TrainingDecision, TrainingReason, TrainingSnapshot, ZoneName,
-    interval,
-};
+use flyball_training::{HeldMachine, TrainingChoice, TrainingSnapshot, ZoneName};
 
 /// Of what a run has left, so much more may be needed if its steps were measured, in percent.
 const MEASURED_ERROR: u64 = 5;
@@ -177,28 +174,6 @@ fn snapshot(
         }),
         _ => Err(missing.into_iter().filter(|(is, _)| *is).map(|(_, what)| what).collect()),
     }
-}
-
-/// A run that may use no spot machines has none to wait for, which the law does not know: its prior of them is for zones
-/// that have some now and then.
-pub(super) fn where_spot_exists(
-    mut decision: TrainingDecision,
-    snapshot: &TrainingSnapshot,
-) -> TrainingDecision {
-    if !snapshot.zones.is_empty() || decision.reason == TrainingReason::Finished {
-        return decision;
-    }
-    decision.candidates.retain(|(choice, _)| *choice == TrainingChoice::OnDemand);
-    if decision.choice == TrainingChoice::Wait {
-        decision.choice = TrainingChoice::OnDemand;
-        decision.reason = match snapshot.held.at {
-            TrainingChoice::OnDemand => TrainingReason::Stays,
-            _ => TrainingReason::OnDemandCheaper,
-        };
-        decision.save_now = false;
-        decision.save_every = interval::on_demand(snapshot.save);
-    }
-    decision
 }
 
 /// The machines that it has. One pod on a machine that may be taken makes all of them so.

@@ -7,11 +7,11 @@
 use super::act::{RunStep, address, placed_as_is, save};
 use super::build::{JobSetPlan, job_set};
 use super::inputs::RunEstimate;
-use super::{RunPhase, SeenRun, TrackedRun};
+use super::{RunPhase, SeenRun, TrackedRun, gate};
 use crate::loans::LoanOrder;
 use crate::observe::{Borrower, PodFacts, time_to_save};
 use flyball_core::reason::Reason;
-use flyball_core::units::{Gpus, Micros, Timestamp};
+use flyball_core::units::{Gpus, Micros, Money, Price, Timestamp};
 use flyball_resources::rfc3339;
 use flyball_resources::training_run::{RunJobSpec, RunLoan, RunMode, TrainingRunStatus};
 use flyball_training::TrainingChoice;
@@ -44,9 +44,13 @@ pub fn borrower(
     let wants =
         matches!(workload.phase, RunPhase::NotMade | RunPhase::Suspended | RunPhase::Active);
     let gpus = workload.gpus.filter(|gpus| *gpus > 0 && wants && spec.borrow)?;
+    let holds = seen.gang.holding().next().is_some();
+    // What has no budget left is lent nothing more.
+    if !holds && gate::budget_spent(seen, tracked).is_some() {
+        return None;
+    }
     let last = tracked.totals.last.as_ref();
     let saved = last.map(|_| now.saturating_sub(estimate.unsaved));
-    let holds = seen.gang.holding().next().is_some();
     Some(Borrower {
         gang: super::gang_key(&seen.run),
         pool: spec.pool.as_ref()?.parse().ok()?,
@@ -63,7 +67,19 @@ pub fn borrower(
             false => Micros::ZERO,
         },
         hourly_micros: seen.market.hourly(&seen.gang).filter(|_| holds),
+        value: worth(seen, estimate, gpus),
     })
+}
+
+/// What an accelerator is worth to a run for an hour: its value over all that it still needs.
+fn worth(seen: &SeenRun, estimate: &RunEstimate, gpus: u32) -> Option<Price> {
+    let value = seen.run.spec.value.as_ref()?.of_core("spec.value").ok()?;
+    let left = estimate.work_left?.max(Micros::from_minutes(1));
+    let gpu_micros = u128::from(gpus) * u128::from(left.get());
+    let value_micros = u128::try_from(value.micros()).ok()?;
+    let hourly = value_micros * u128::from(Micros::HOUR.get()) / gpu_micros.max(1);
+    let hourly = Money::from_micros(i64::try_from(hourly).ok()?, value.currency());
+    Price::per_gpu_hour(hourly).ok()
 }
 
 fn grace(seen: &SeenRun) -> Micros {

@@ -139,7 +139,7 @@ impl Market {
 
 /// The Pool of a run: the named one, or that of the nodes which it has, or the only one. Where several select the same
 /// nodes it is one with prices, and then the first by name, so that it does not change from round to round.
-fn pool<'a>(run: &TrainingRun, gang: &Gang, facts: &'a RunFacts) -> Option<&'a Pool> {
+pub(super) fn pool<'a>(run: &TrainingRun, gang: &Gang, facts: &'a RunFacts) -> Option<&'a Pool> {
     let all = || facts.pools.iter().map(AsRef::as_ref);
     if let Some(name) = &run.spec.pool {
         return all().find(|pool: &&Pool| pool.name_any() == *name);
@@ -201,7 +201,7 @@ fn zones(
 }
 
 /// Accelerators of a node that others do not use.
-fn free(
+pub(super) fn free(
     name: &str,
     node: &NodeFacts,
     pool: &Pool,

@@ -3,21 +3,27 @@
 //! The modules are steps, in order: `workload` and `gang` read what runs, `heartbeat` asks the run itself (the only I/O here),
 //! `totals` sums what it cost and lost, `market` says which machines there are at which price, `inputs` makes of all that
 //! what `flyball_training` decides on, `status` and `conditions` say it, `act` says which step comes next and `build` what a JobSet
-//! is. The loop over them is in `run`.
+//! is. `preempt` has whom a preemption should take, `gate` and `check` who may start, `elastic` how many nodes a run should have.
+//! The loop over them is in `run`.
 //!
 //! In *Recommend* mode nothing is written but statuses and events. What is learnt about how long machines last is not kept
 //! over a restart (not yet); sums and attempts are, in the status. Start at [`observe`].
 
 pub mod act;
 mod build;
+pub mod check;
 mod conditions;
+mod elastic;
 mod gang;
+pub mod gate;
 pub mod heartbeat;
 mod inputs;
+pub mod kueue;
 mod learnt;
 pub mod loan;
 mod market;
 mod marks;
+pub mod preempt;
 mod reason;
 mod status;
 #[cfg(test)]
@@ -30,14 +36,14 @@ pub use inputs::{RunEstimate, RunInputs};
 pub use market::{Market, ZoneHistory};
 pub use status::{RunReport, is_news, status, turned};
 pub use totals::{LossCause, RunTotals};
-pub use workload::{RunPhase, RunWorkload, gang_key, kinds, workload};
+pub use workload::{RunPhase, RunWorkload, gang_key, kinds, owner_key, workload};
 
 use crate::loans::LoanOrder;
 use crate::observe::{RunFacts, WorkloadsOfRuns};
 use act::RunStep;
 use flyball_core::units::{Micros, Timestamp};
 use flyball_resources::TrainingRun;
-use flyball_resources::training_run::RunMode;
+use flyball_resources::training_run::{RunMode, RunSize};
 use flyball_training::{RunMemory, TrainingDecision};
 use heartbeat::HeartbeatAnswer;
 use kube::ResourceExt as _;
@@ -70,6 +76,8 @@ pub struct TrackedRun {
     pub save_requested_at: Option<Timestamp>,
     /// When its JobSet was last written.
     pub placed_at: Option<Timestamp>,
+    /// The size that it should have, if it is elastic.
+    pub size: Option<RunSize>,
     /// What was decided about its loan last, if it borrows.
     pub loan: Option<LoanOrder>,
     /// Whether it gives its machines back.
@@ -92,6 +100,7 @@ impl TrackedRun {
             instructed_interval: None,
             save_requested_at: None,
             placed_at: None,
+            size: None,
             loan: None,
             returning: false,
             took_back: None,
@@ -139,6 +148,8 @@ pub struct SeenRun {
     pub gang: Gang,
     /// Which machines there are for it.
     pub market: Market,
+    /// Nodes that it could have, if it is elastic.
+    pub spare: Option<elastic::SpareNodes>,
 }
 
 /// Looks at a run. `None` while nobody knows enough: then nothing is said about it.
@@ -152,7 +163,8 @@ pub fn observe(
     let gang = Gang::of(run, facts);
     let market = Market::of(run, &gang, facts, zones, now);
     let workload = workload(run, workloads, &market.resource)?;
-    Some(SeenRun { run: Arc::clone(run), workload, gang, market })
+    let spare = elastic::SpareNodes::of(run, &gang, facts);
+    Some(SeenRun { run: Arc::clone(run), workload, gang, market, spare })
 }
 
 /// What comes of a look: what the status should say, and what is to be shown.
@@ -185,7 +197,8 @@ pub fn consider(
         let previous = tracked.decided.as_ref().filter(|_| acts).map(|(_, decision)| decision);
         let (decision, memory) = flyball_training::decide(snapshot, previous, memory);
         tracked.memory = memory;
-        inputs::where_spot_exists(decision, snapshot)
+        tracked.size = elastic::recommended(seen, snapshot, &tracked.memory);
+        decision
     });
     if let Some(decision) = decision {
         let same = tracked.decided.as_ref().is_some_and(|(_, before)| {
@@ -194,7 +207,7 @@ pub fn consider(
         let at = tracked.decided.as_ref().filter(|_| same).map_or(now, |(at, _)| *at);
         tracked.decided = Some((at, decision));
     } else {
-        tracked.decided = None;
+        (tracked.decided, tracked.size) = (None, None);
     }
     status::report(seen, answer, tracked, &estimate, &inputs, now)
 }

@@ -6,6 +6,7 @@ use super::heartbeat::HeartbeatAnswer;
 use super::inputs::{EndSpan, RunEstimate, RunInputs};
 use super::learnt;
 use super::loan;
+use super::preempt::{self, Preemptible};
 use super::reason::reason;
 use super::totals::RunTotals;
 use super::{RunKey, RunPhase, SeenRun, TrackedRun, key};
@@ -56,6 +57,8 @@ pub struct RunReport {
     pub hourly_cost: Option<f64>,
     /// What it borrows, or would.
     pub borrower: Option<Borrower>,
+    /// What a preemption would take, while Kueue has admitted it.
+    pub preemptible: Option<Preemptible>,
 }
 
 /// Everything that is said about a run.
@@ -91,6 +94,7 @@ pub(super) fn report(
         pods: seen.gang.count(seen.workload.nodes),
         hourly_cost: hourly_cost(seen),
         borrower: loan::borrower(seen, tracked, estimate, inputs.deadline, now),
+        preemptible: preempt::preemptible(seen, tracked, estimate, inputs),
     }
 }
 
@@ -125,6 +129,8 @@ pub fn status(
         placement: placement(seen),
         decision: decision.map(|((at, decision), snapshot)| decided(*at, decision, snapshot)),
         loan: loan::status(seen, tracked),
+        preemption: None,
+        size: tracked.size.clone(),
         suggested_save_seconds: decision
             .map(|((_, decision), _)| whole(decision.save_every.whole_seconds())),
         attempt_count: (totals.attempt_count > 0)
@@ -358,6 +364,12 @@ fn essence(status: &TrainingRunStatus) -> TrainingRunStatus {
     status.suggested_save_seconds = None;
     status.account = None;
     status.learnt = None;
+    if let Some(preemption) = &mut status.preemption {
+        preemption.thrown_away_gpu_seconds = 0;
+    }
+    if let Some(size) = &mut status.size {
+        (size.expected_cost, size.present_cost) = (String::new(), None);
+    }
     if let Some(cost) = &mut status.cost {
         *cost = RunCost { currency: cost.currency.clone(), ..RunCost::default() };
     }

@@ -1,5 +1,6 @@
 //! One run from its first look to its end, as its status says it.
 
+mod kueue;
 mod loans;
 
 use super::heartbeat::HeartbeatAnswer;

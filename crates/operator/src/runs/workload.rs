@@ -1,8 +1,8 @@
 //! The workload of a run: whether it is there, waits, runs or has ended, and how large it is. Pure.
 
-use super::RunKey;
+use super::kueue::{KueueWorkload, condition, since, text};
 use super::marks::{PLACED, SAVE_EVERY};
-use crate::observe::{GangKey, JobKind, JobObjects, JobsUnknown, WorkloadsOfRuns};
+use crate::observe::{GangKey, JobKind, JobsUnknown, WorkloadsOfRuns};
 use flyball_core::units::{Micros, Timestamp};
 use flyball_resources::TrainingRun;
 use flyball_resources::training_run::RunWorkloadKind;
@@ -63,6 +63,10 @@ pub struct RunPlace {
     pub workload: Option<String>,
     /// Whether that was told to hold no machines.
     pub inactive: bool,
+    /// The ClusterQueue that has admitted it, and its priority there.
+    pub queue: Option<(String, i32)>,
+    /// What somebody added to that priority.
+    pub boost: Option<i64>,
 }
 
 /// The workload whose pods are the run's.
@@ -74,6 +78,15 @@ pub fn gang_key(run: &TrainingRun) -> GangKey {
         None => (JobKind::JobSet, run.name_any()),
     };
     (namespace, kind, name)
+}
+
+/// The workload that Kueue admits for a run.
+pub fn owner_key(run: &TrainingRun) -> GangKey {
+    let (namespace, kind, name) = gang_key(run);
+    match run.spec.workload_ref.as_ref().map(|to| to.kind) {
+        Some(RunWorkloadKind::TrainJob) => (namespace, JobKind::TrainJob, name),
+        _ => (namespace, kind, name),
+    }
 }
 
 /// Kinds that must be watched for a run.
@@ -88,12 +101,8 @@ pub fn kinds(run: &TrainingRun) -> impl Iterator<Item = JobKind> + use<> {
 
 /// The workload of a run; `None` while it was not listed.
 pub fn workload(run: &TrainingRun, all: &WorkloadsOfRuns, resource: &str) -> Option<RunWorkload> {
-    let (namespace, gang_kind, gang) = gang_key(run);
-    let kind = match run.spec.workload_ref.as_ref().map(|to| to.kind) {
-        Some(RunWorkloadKind::TrainJob) => JobKind::TrainJob,
-        _ => gang_kind,
-    };
-    let place = (namespace, gang);
+    let (namespace, kind, name) = owner_key(run);
+    let place = (namespace, name);
     let objects = match all.of(kind) {
         Ok(objects) => objects,
         Err(JobsUnknown::Pending) => return None,
@@ -118,12 +127,13 @@ pub fn workload(run: &TrainingRun, all: &WorkloadsOfRuns, resource: &str) -> Opt
         _ => Some(object.as_ref()),
     };
     let (nodes, gpus) = template.map_or((1, None), |object| size(object, resource));
-    let admission = all.of(JobKind::Workload).ok().and_then(|all| admission(all, kind, &place));
+    let admission = all.of(JobKind::Workload).ok();
+    let admission = admission.and_then(|all| KueueWorkload::owned(all, kind, &place));
     let (phase, message, ended) = phase(object);
     let queued = admission.as_ref().filter(|one| !one.admitted && phase == RunPhase::Suspended);
     Some(RunWorkload {
         phase,
-        message: queued.map_or(message, |one| one.message.clone()),
+        message: queued.map_or(message, KueueWorkload::waits_for),
         nodes,
         gpus,
         admitted: admission.as_ref().map(|one| one.admitted),
@@ -192,7 +202,7 @@ fn phase(object: &DynamicObject) -> (RunPhase, String, Option<Timestamp>) {
     (phase, message.to_owned(), None)
 }
 
-fn place_of(object: &DynamicObject, admission: Option<&Admission>) -> RunPlace {
+fn place_of(object: &DynamicObject, admission: Option<&KueueWorkload>) -> RunPlace {
     let template = &object.data["spec"]["replicatedJobs"][0]["template"]["spec"]["template"];
     RunPlace {
         placed: object.annotations().get(PLACED).cloned(),
@@ -200,6 +210,8 @@ fn place_of(object: &DynamicObject, admission: Option<&Admission>) -> RunPlace {
         save_every: save_every(&template["spec"]["containers"][0]["env"]),
         workload: admission.map(|one| one.name.clone()),
         inactive: admission.is_some_and(|one| one.inactive),
+        queue: admission.filter(|one| one.admitted).and_then(KueueWorkload::in_queue),
+        boost: admission.and_then(|one| one.boost),
     }
 }
 
@@ -207,55 +219,4 @@ fn save_every(environment: &Value) -> Option<Micros> {
     let mut all = environment.as_array()?.iter();
     let value = all.find(|one| one["name"] == SAVE_EVERY)?["value"].as_str()?;
     value.parse().ok().map(Micros::from_seconds)
-}
-
-/// What Kueue says.
-struct Admission {
-    name: String,
-    inactive: bool,
-    admitted: bool,
-    message: String,
-    evicted: Option<(Timestamp, String)>,
-}
-
-fn admission(all: &JobObjects, kind: JobKind, (namespace, name): &RunKey) -> Option<Admission> {
-    let owned = |one: &DynamicObject| {
-        let mut owners = one.owner_references().iter();
-        owners.any(|owner| owner.kind == kind.name() && owner.name == *name)
-    };
-    let place = (namespace.clone(), String::new());
-    let of_namespace = all.range(place..).take_while(|((one, _), _)| one == namespace);
-    let found = of_namespace.map(|(_, one)| one).find(|one| owned(one))?;
-    let status = &found.data["status"];
-    let waits = ["QuotaReserved", "Admitted"].iter().find_map(|name| {
-        let all = status["conditions"].as_array()?;
-        all.iter().find(|one| one["type"] == *name && one["status"] == "False")
-    });
-    let evicted =
-        condition(status, "Evicted").and_then(|one| Some((since(one)?, text(&one["reason"]))));
-    Some(Admission {
-        name: found.name_any(),
-        inactive: found.data["spec"]["active"] == false,
-        admitted: condition(status, "Admitted").is_some(),
-        message: waits.map_or_else(
-            || "it waits for Kueue".to_owned(),
-            |one| format!("it waits for Kueue: {}", text(&one["message"])),
-        ),
-        evicted,
-    })
-}
-
-/// A condition that is true.
-fn condition<'a>(status: &'a Value, name: &str) -> Option<&'a Value> {
-    let all = status["conditions"].as_array()?;
-    all.iter().find(|one| one["type"] == name && one["status"] == "True")
-}
-
-fn since(condition: &Value) -> Option<Timestamp> {
-    let at = condition["lastTransitionTime"].as_str()?.parse::<jiff::Timestamp>().ok()?;
-    Some(crate::time::of_date(at))
-}
-
-fn text(value: &Value) -> String {
-    value.as_str().unwrap_or_default().chars().take(512).collect()
 }

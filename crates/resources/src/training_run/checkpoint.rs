@@ -9,7 +9,9 @@ use serde::{Deserialize, Serialize};
 #[serde(rename_all = "camelCase")]
 #[x_kube(
     validation = Rule::new("self.logPrefix == 'flyball-heartbeat ' || self.heartbeat == 'Log'")
-        .message("`logPrefix` has an effect only if `heartbeat` is Log")
+        .message("`logPrefix` has an effect only if `heartbeat` is Log"),
+    validation = Rule::new("!has(self.logPatterns) || self.heartbeat == 'Log'")
+        .message("`logPatterns` has an effect only if `heartbeat` is Log")
 )]
 pub struct CheckpointSpec {
     /// Where heartbeats come from.
@@ -23,6 +25,9 @@ pub struct CheckpointSpec {
     #[serde(default = "prefix")]
     #[schemars(length(min = 1, max = 128))]
     pub log_prefix: String,
+    /// Regular expressions for a run that writes lines of its own. A line with the prefix counts more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub log_patterns: Option<LogPatternsSpec>,
     /// Assumed seconds that a save holds up training, until a heartbeat has measured one.
     #[serde(default = "save")]
     #[schemars(range(min = 0, max = 86_400))]
@@ -35,6 +40,26 @@ pub struct CheckpointSpec {
     #[serde(default = "restart")]
     #[schemars(range(min = 0, max = 86_400))]
     pub restart_seconds: i32,
+}
+
+/// Lines of a log that say how far a run is, as regular expressions in the syntax of RE2. Numbers may have commas.
+#[derive(KubeSchema, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[x_kube(
+    validation = Rule::new("self.step.contains('(?P<step>') || self.step.contains('(?<step>')")
+        .message("`step` must have a named group `step`, such as (?P<step>[0-9]+)")
+)]
+pub struct LogPatternsSpec {
+    /// A line about a step, with the named group `step` and, if the line has them, `total` (steps of the whole run),
+    /// `seconds` (of one step), `tokens` (so far) and `saved` (the last saved step). Example:
+    /// `step (?P<step>[0-9,]+)/(?P<total>[0-9,]+)`.
+    #[schemars(length(min = 1, max = 512))]
+    pub step: String,
+    /// A line about a complete checkpoint, with the named group `saved` (its step) and, if the line has it, `seconds` (that the
+    /// save held up training). Without the group, the last step before the line was saved.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 512))]
+    pub saved: Option<String>,
 }
 
 /// Where heartbeats come from.
@@ -66,6 +91,7 @@ impl Default for CheckpointSpec {
             heartbeat: HeartbeatSource::default(),
             port: port(),
             log_prefix: prefix(),
+            log_patterns: None,
             save_seconds: save(),
             interval_seconds: interval(),
             restart_seconds: restart(),

@@ -7,10 +7,10 @@ mod checkpoint;
 mod status;
 mod workload;
 
-pub use checkpoint::{CheckpointSpec, HeartbeatSource};
+pub use checkpoint::{CheckpointSpec, HeartbeatSource, LogPatternsSpec};
 pub use status::{
     ExpectedEnd, RunAccount, RunAttempt, RunCandidate, RunCost, RunLoan, RunLosses, RunPlacement,
-    RunProgress, TrainingRunDecision, TrainingRunStatus,
+    RunPreemption, RunProgress, RunSize, TrainingRunDecision, TrainingRunStatus,
 };
 pub use workload::{CheckpointVolume, RunJobSpec, RunWorkloadKind, RunWorkloadRef};
 
@@ -88,9 +88,13 @@ pub struct TrainingRunSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 64), extend("format" = "date-time"))]
     pub deadline: Option<String>,
-    /// What it is worth that the run ends in time. Not yet: nothing compares runs by it.
+    /// What it is worth that the run ends in time. Loans go to what is worth more for each accelerator and hour; of runs that
+    /// a preemption would make late, one of less value goes first. A run whose remaining cost is higher is told so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub value: Option<MoneySpec>,
+    /// What the run may cost. Once so much is spent it is not started again; machines that it has are not taken from it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub budget: Option<MoneySpec>,
     /// The Pool of its accelerators, with their prices. If absent, the Pool whose nodes its pods run on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 63))]
@@ -112,7 +116,7 @@ pub struct TrainingRunSpec {
         extend("x-kubernetes-list-type" = "set")
     )]
     pub zones: Vec<String>,
-    /// Numbers of nodes that it can run on. Not yet: the run keeps the nodes that it has.
+    /// Numbers of nodes that it can run on. The status recommends one; the run keeps the nodes that it has.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub elastic: Option<ElasticSpec>,
     /// Whether Flyball only recommends, or acts.

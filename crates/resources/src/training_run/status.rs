@@ -36,6 +36,12 @@ pub struct TrainingRunStatus {
     /// What it borrows; absent unless it does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub loan: Option<RunLoan>,
+    /// What a preemption would cost it; absent while Kueue has not admitted it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub preemption: Option<RunPreemption>,
+    /// The number of nodes that it should have; with `elastic` only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub size: Option<RunSize>,
     /// Suggested seconds between saves on the machines that it has.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub suggested_save_seconds: Option<i64>,
@@ -212,6 +218,40 @@ pub struct RunLoan {
     /// Seconds that the last take-back took, from the decision until its pods had ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub take_back_seconds: Option<i64>,
+}
+
+/// What a preemption would cost a run.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RunPreemption {
+    /// Accelerator-seconds that a preemption now would throw away: the work since the last save, and a restart.
+    pub thrown_away_gpu_seconds: i64,
+    /// Whether it would be late then.
+    pub late: bool,
+    /// Its place among the runs of its queue and priority that Kueue has admitted; 1 goes first. Absent if Flyball does not
+    /// act for all of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub place: Option<i32>,
+    /// How many those are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub of: Option<i32>,
+}
+
+/// The size that an elastic run should have. A recommendation: nothing changes it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RunSize {
+    /// Nodes that it should have.
+    pub nodes: i32,
+    /// Where: `wait`, `on-demand`, or `spot in ZONE`.
+    pub choice: String,
+    /// Expected cost of finishing with them; a decimal.
+    pub expected_cost: String,
+    /// The same with the nodes that it has; a decimal, absent if it would be late with them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub present_cost: Option<String>,
+    /// Reason in a sentence.
+    pub message: String,
 }
 
 /// What a choice would cost.

@@ -19,6 +19,11 @@ impl OurPolicy {
         Self { memory, previous: None }
     }
 
+    /// What was learnt.
+    pub(super) fn memory(&self) -> &RunMemory {
+        &self.memory
+    }
+
     /// What was last decided, with its costs.
     pub fn last(&self) -> Option<&TrainingDecision> {
         self.previous.as_ref()

@@ -119,7 +119,7 @@ pub(super) fn first_snapshot(market: &SpotMarket, run: &RunToReplay) -> Training
 }
 
 /// A run in the middle of its replay.
-struct World<'a> {
+pub(super) struct World<'a> {
     market: &'a SpotMarket,
     run: &'a RunToReplay,
     snapshot: TrainingSnapshot,
@@ -132,16 +132,42 @@ struct World<'a> {
 }
 
 impl<'a> World<'a> {
-    fn new(market: &'a SpotMarket, run: &'a RunToReplay) -> Self {
+    pub(super) fn new(market: &'a SpotMarket, run: &'a RunToReplay) -> Self {
         let snapshot = first_snapshot(market, run);
         let result = ReplayedRun::default();
         Self { market, run, snapshot, saving: Micros::ZERO, next: None, ended: None, result }
     }
 
-    fn step(&mut self, step: usize, policy: &mut dyn RunPolicy) {
+    pub(super) fn snapshot(&self) -> &TrainingSnapshot {
+        &self.snapshot
+    }
+
+    pub(super) fn has_ended(&self) -> bool {
+        self.ended.is_some()
+    }
+
+    /// Sees what there is at a step; machines that are gone are gone.
+    pub(super) fn observe(&mut self, step: usize) {
         self.snapshot.now = self.market.at(step);
         self.snapshot.zones = self.market.seen_at(step);
         self.reclaim();
+    }
+
+    /// Leaves its machines with what is saved, for as many as `run` has, with which its work takes another time.
+    pub(super) fn resize(
+        &mut self,
+        market: &'a SpotMarket,
+        run: &'a RunToReplay,
+        scaled: impl Fn(Micros) -> Micros,
+    ) {
+        self.go(TrainingChoice::Wait, None, self.snapshot.now);
+        self.snapshot.work_left = scaled(self.snapshot.work_left);
+        self.snapshot.gpus = run.gpus;
+        (self.market, self.run) = (market, run);
+    }
+
+    pub(super) fn step(&mut self, step: usize, policy: &mut dyn RunPolicy) {
+        self.observe(step);
         let PolicyChoice { choice, save_now, save_every, reason, broken } =
             policy.choose(&self.snapshot);
         self.result.broken.extend(broken);
@@ -294,7 +320,7 @@ impl<'a> World<'a> {
         }
     }
 
-    fn finish(mut self) -> ReplayedRun {
+    pub(super) fn finish(mut self) -> ReplayedRun {
         let start = self.market.at(self.run.start);
         self.result.took = self.ended.and_then(|ended| ended.since(start));
         self.result.late = self.result.took.is_none_or(|took| took > self.run.allowed);

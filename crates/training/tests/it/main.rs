@@ -77,6 +77,32 @@ fn a_zone_of_which_nothing_is_known_is_not_used() {
 }
 
 #[test]
+fn without_zones_there_is_nothing_to_wait_for_however_much_time_there_is() {
+    let mut roomy = snapshot(1_000, 6_000, &[]);
+    assert_eq!(decided(&roomy), (TrainingChoice::OnDemand, TrainingReason::OnDemandCheaper));
+    let (decision, _) = decide(&roomy, None, RunMemory::default());
+    // 1,000 minutes of work, 13 of a restart, and saves of 30 s every four hours, at 24.48 an hour.
+    let [(TrainingChoice::OnDemand, cost)] = decision.candidates[..] else {
+        panic!("{decision:?}")
+    };
+    assert_eq!((cost.micros() + 5_000) / 10_000, 41_432);
+    // Held machines of a kind that it may not use are left for those.
+    roomy.held =
+        HeldMachine { at: TrainingChoice::Spot(ZoneName::new("a")), ready_in: Micros::ZERO };
+    roomy.unsaved = Micros::from_minutes(9);
+    let (decision, _) = decide(&roomy, None, RunMemory::default());
+    assert_eq!(decision.choice, TrainingChoice::OnDemand);
+    roomy.held = HeldMachine { at: TrainingChoice::OnDemand, ready_in: Micros::ZERO };
+    assert_eq!(decided(&roomy), (TrainingChoice::OnDemand, TrainingReason::Stays));
+    let tight = snapshot(1_000, 1_016, &[]);
+    assert_eq!(decided(&tight), (TrainingChoice::OnDemand, TrainingReason::DeadlineNear));
+    let late = snapshot(1_000, 1_005, &[]);
+    assert_eq!(decided(&late), (TrainingChoice::OnDemand, TrainingReason::TooLate));
+    let done = snapshot(0, 10, &[]);
+    assert_eq!(decided(&done), (TrainingChoice::Wait, TrainingReason::Finished));
+}
+
+#[test]
 fn it_saves_when_only_that_lets_it_stay() {
     let mut snapshot = snapshot(1_000, 1_060, &[("a", true)]);
     snapshot.held =

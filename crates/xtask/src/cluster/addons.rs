@@ -27,7 +27,12 @@ pub(super) const NEEDED: [Part; 3] = [DNS, JOBSET, KUEUE];
 /// The manifests that come with the modules. The largest first: Kueue's definitions are most of the
 /// work.
 const RENDERED: [(&str, Part); 3] =
-    [("kueue.yaml", KUEUE), ("jobset.yaml", JOBSET), ("metrics-server.yaml", METRICS)];
+    [(KUEUE_MANIFEST, KUEUE), ("jobset.yaml", JOBSET), ("metrics-server.yaml", METRICS)];
+
+const KUEUE_MANIFEST: &str = "kueue.yaml";
+
+/// Alpha in Kueue 0.19.
+const KUEUE_GATES: &str = "PriorityBoost=true";
 
 const PROMETHEUS: &str = "prometheus.yaml";
 
@@ -39,7 +44,7 @@ pub(super) fn apply(root: &Path, parts: &Parts, kubectl: &Kubectl) -> Result<()>
         .replace("DNS_ADDRESS", DNS_ADDRESS);
     let mut manifests = Vec::new();
     for (name, _) in RENDERED {
-        manifests.push((name, read(&parts.manifest(name))?));
+        manifests.push((name, rendered(parts, name)?));
     }
     manifests.push(("coredns.yaml", dns));
     manifests.push((PROMETHEUS, own_manifest(root, PROMETHEUS)?));
@@ -62,7 +67,7 @@ pub(super) fn install_elsewhere(
         if is_somebody_elses(kubectl, &part)? {
             println!("{}/{} is there and not ours: left as it is", part.namespace, part.deployment);
         } else {
-            manifests.push((name, read(&parts.manifest(name))?));
+            manifests.push((name, rendered(parts, name)?));
         }
     }
     apply_all(kubectl, &manifests)?;
@@ -131,6 +136,27 @@ fn is_somebody_elses(kubectl: &Kubectl, part: &Part) -> Result<bool> {
     Ok(!managers.trim().is_empty() && !managers.contains(FIELD_MANAGER))
 }
 
+fn rendered(parts: &Parts, name: &str) -> Result<String> {
+    let manifest = read(&parts.manifest(name))?;
+    Ok(if name == KUEUE_MANIFEST { with_gates(&manifest) } else { manifest })
+}
+
+/// Turns on what of Kueue is off by default and stories need: a number by which an outside controller says whom a preemption
+/// takes.
+fn with_gates(manifest: &str) -> String {
+    let config = "- --config=/controller_manager_config.yaml";
+    let mut with = String::with_capacity(manifest.len());
+    for line in manifest.lines() {
+        with.push_str(line);
+        with.push('\n');
+        if line.trim() == config {
+            let indent = &line[..line.len() - line.trim_start().len()];
+            with.push_str(&format!("{indent}- --feature-gates={KUEUE_GATES}\n"));
+        }
+    }
+    with
+}
+
 fn own_manifest(root: &Path, name: &str) -> Result<String> {
     read(&root.join("cluster/manifests").join(name))
 }
@@ -144,4 +170,20 @@ fn apply_all(kubectl: &Kubectl, manifests: &[(&str, String)]) -> Result<()> {
     parallel::for_each(manifests, |(name, text)| {
         kubectl.apply(text).with_context(|| format!("could not apply {name}"))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::with_gates;
+
+    #[test]
+    fn the_manager_gets_gates_beside_its_settings_and_nobody_else() {
+        let kueue =
+            "  args:\n  - --config=/controller_manager_config.yaml\n  - --zap-log-level=2\n";
+        let with = "  args:\n  - --config=/controller_manager_config.yaml\n  \
+                    - --feature-gates=PriorityBoost=true\n  - --zap-log-level=2\n";
+        assert_eq!(with_gates(kueue), with);
+        let other = "  args:\n  - --config=/other.yaml\n";
+        assert_eq!(with_gates(other), other);
+    }
 }

@@ -17,6 +17,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("routing", &["core"]),
     ("quota", &["core"]),
     ("identity", &["core"]),
+    ("cost", &["core"]),
     ("training", &["core"]),
     ("simulator", &["core", "perf", "estimator", "governor", "routing", "training"]),
     ("tuner", &["core", "estimator", "governor", "simulator"]),
@@ -109,15 +110,34 @@ const ARROWS: &[(&str, &[&str])] = &[
     // It scores the very governor that the operator runs.
     (
         "bench",
-        &["figures", "core", "perf", "governor", "routing", "training", "simulator", "tuner"],
+        &[
+            "figures",
+            "core",
+            "cost",
+            "perf",
+            "governor",
+            "routing",
+            "training",
+            "simulator",
+            "tuner",
+        ],
     ),
     // It starts the two above as programs, so that whoever compiles it compiles none of what they measure.
     ("xtask", &["figures"]),
 ];
 
 /// Crates that only compute.
-const PURE: &[&str] =
-    &["core", "engines", "perf", "estimator", "governor", "training", "routing", "identity"];
+const PURE: &[&str] = &[
+    "core",
+    "engines",
+    "perf",
+    "estimator",
+    "governor",
+    "training",
+    "routing",
+    "identity",
+    "cost",
+];
 
 /// External packages that some crates must not use, and why.
 struct Ban {

@@ -21,7 +21,8 @@ use flyball_resources::admin_api::Entry;
 use crate::cluster::{Cluster, connect};
 use crate::flags::ClusterArgs;
 use crate::moment;
-use crate::output::{Exit, Failure, Printer};
+use crate::output::document::Block;
+use crate::output::{Document, Exit, Failure, Printer};
 use crate::reach::{Operator, ReachArgs};
 use crate::served::{find, full_name};
 pub(crate) use answer::Why;
@@ -73,7 +74,7 @@ pub(crate) async fn run(
         .transpose()
         .map_err(|why| Failure::new(Exit::Usage, "--at is not a moment").because(why))?;
     let cluster = connect(global).await?;
-    let (of_tenant, of_run) = (tenant::named(&args.model), run::named(&args.model));
+    let [of_tenant, of_run] = tenant_or_run(&args.model);
     if (of_tenant.is_some() || of_run.is_some()) && (args.at.is_some() || args.last.is_some()) {
         return Err(Failure::new(Exit::Usage, "--at and --last are about models")
             .because("nobody records what was said about tenants and training runs before"));
@@ -104,6 +105,18 @@ pub(crate) async fn run(
     }
     why.flat = args.flat;
     Ok(printer.answer(&why))
+}
+
+/// The name of a tenant, or of a training run, if the argument means one.
+fn tenant_or_run(argument: &str) -> [Option<&str>; 2] {
+    ["tenant/", "run/"].map(|kind| argument.strip_prefix(kind))
+}
+
+/// What is told of a tenant and of a run: a few sentences.
+fn sentences<const N: usize>(all: [&String; N]) -> Document {
+    let mut document = Document::new();
+    document.push(Block::Notes(all.into_iter().cloned().collect()));
+    document
 }
 
 async fn past(

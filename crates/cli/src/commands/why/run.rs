@@ -2,20 +2,16 @@
 //! and lost.
 
 use flyball_resources::TrainingRun;
-use flyball_resources::training_run::{RunMode, TrainingRunStatus};
+use flyball_resources::training_run::{RunMode, RunPreemption, TrainingRunStatus};
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::cluster::Cluster;
 use crate::flags::ClusterArgs;
 use crate::moment::clock_of;
-use crate::output::document::Block;
 use crate::output::{Answer, Detail, Document, Failure, plural};
 use crate::served::{find_one, full_name};
 use crate::training_run::{RunState, condition_text, fresh};
-
-/// Before the name of a training run.
-const PREFIX: &str = "run/";
 
 /// Where a training run stands, and why.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
@@ -29,11 +25,6 @@ pub(crate) struct WhyRun {
     decision: String,
     /// What it cost, and what was lost.
     cost: String,
-}
-
-/// The name of a run, if the argument means one.
-pub(super) fn named(argument: &str) -> Option<&str> {
-    argument.strip_prefix(PREFIX)
 }
 
 /// Reads it.
@@ -100,7 +91,11 @@ fn decision(run: &TrainingRun) -> String {
         (RunMode::Act, None) => "whether that is so is not known",
     };
     let message = decision.message.trim_end_matches('.');
-    format!("{message}; {effect}.")
+    let size = status.and_then(|status| Some((status.size.as_ref()?, status.placement.as_ref()?)));
+    let size = size.filter(|(size, placement)| size.nodes != placement.wanted_nodes);
+    let size =
+        size.map_or_else(String::new, |(size, _)| format!(" Recommended: {}.", size.message));
+    format!("{message}; {effect}.{size}")
 }
 
 /// How its loan stands.
@@ -134,17 +129,26 @@ fn cost(status: Option<&TrainingRunStatus>) -> String {
     let goodput = goodput.map_or_else(String::new, |share| {
         format!(", and {share} % of its time on machines became steps")
     });
-    format!("{cost}; {lost}{goodput}.")
+    let preemption = status.and_then(|status| status.preemption.as_ref()).map(preemption);
+    format!("{cost}; {lost}{goodput}.{}", preemption.unwrap_or_default())
+}
+
+/// What a preemption would cost, and when it would come.
+fn preemption(known: &RunPreemption) -> String {
+    let late = if known.late { " and make it late" } else { "" };
+    let place = known.place.zip(known.of).filter(|(_, of)| *of > 1);
+    let place = place.map_or_else(String::new, |(place, of)| {
+        format!("; of {of} runs of its queue it goes as number {place}")
+    });
+    let lost = known.thrown_away_gpu_seconds;
+    format!(" A preemption now would throw away {lost} accelerator-seconds{late}{place}.")
 }
 
 impl Answer for WhyRun {
     const KIND: &'static str = "WhyRun";
 
     fn view(&self, _: Detail) -> Document {
-        let mut document = Document::new();
-        let sentences = [&self.progress, &self.decision, &self.cost];
-        document.push(Block::Notes(sentences.into_iter().cloned().collect()));
-        document
+        super::sentences([&self.progress, &self.decision, &self.cost])
     }
 }
 
@@ -215,11 +219,5 @@ mod tests {
         whys.iter().for_each(|why| conforms("why-run", &answer_json(why)));
         let tables: Vec<String> = whys.iter().map(|why| answer_table(why, Detail::Full)).collect();
         insta::assert_snapshot!(tables.join("\n"));
-    }
-
-    #[test]
-    fn a_prefix_says_that_a_run_is_meant() {
-        assert_eq!(named("run/ml/ft"), Some("ml/ft"));
-        assert_eq!(named("ml/ft"), None);
     }
 }

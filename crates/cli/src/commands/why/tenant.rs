@@ -11,13 +11,9 @@ use serde::Serialize;
 
 use crate::cluster::Cluster;
 use crate::flags::ClusterArgs;
-use crate::output::document::Block;
 use crate::output::{Answer, Detail, Document, Failure};
 use crate::served::{find_one, full_name, list_all};
 use crate::tenant::{fresh, ready, unit};
-
-/// Before the name of a tenant.
-const PREFIX: &str = "tenant/";
 
 /// Whether a tenant is served, and why.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
@@ -31,11 +27,6 @@ pub(crate) struct WhyTenant {
     budgets: String,
     /// What a request gets.
     effect: String,
-}
-
-/// The name of a tenant, if the argument means one.
-pub(super) fn named(argument: &str) -> Option<&str> {
-    argument.strip_prefix(PREFIX)
 }
 
 /// Reads it and those above it.
@@ -202,10 +193,7 @@ impl Answer for WhyTenant {
     const KIND: &'static str = "WhyTenant";
 
     fn view(&self, _: Detail) -> Document {
-        let mut document = Document::new();
-        let sentences = [&self.accepts, &self.budgets, &self.effect];
-        document.push(Block::Notes(sentences.into_iter().cloned().collect()));
-        document
+        super::sentences([&self.accepts, &self.budgets, &self.effect])
     }
 }
 
@@ -269,11 +257,5 @@ mod tests {
         whys.iter().for_each(|why| conforms("why-tenant", &answer_json(why)));
         let tables: Vec<String> = whys.iter().map(|why| answer_table(why, Detail::Full)).collect();
         insta::assert_snapshot!(tables.join("\n"));
-    }
-
-    #[test]
-    fn a_prefix_says_that_a_tenant_is_meant() {
-        assert_eq!(named("tenant/ml/search"), Some("ml/search"));
-        assert_eq!(named("ml/search"), None);
     }
 }

@@ -8,6 +8,13 @@ use crate::text::width;
 
 const NOW: &str = "2026-11-15T14:05:30Z";
 
+#[test]
+fn a_prefix_says_that_a_tenant_or_a_run_is_meant() {
+    assert_eq!(tenant_or_run("tenant/ml/search"), [Some("ml/search"), None]);
+    assert_eq!(tenant_or_run("run/ml/ft"), [None, Some("ml/ft")]);
+    assert_eq!(tenant_or_run("ml/search"), [None, None]);
+}
+
 fn now() -> jiff::Timestamp {
     NOW.parse().unwrap()
 }

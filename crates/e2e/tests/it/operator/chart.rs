@@ -44,9 +44,12 @@ spec:
         podOverlay: { spec: { securityContext: { runAsNonRoot: true } } }
 "#;
 
+/// Without a gateway first, as by the chart's defaults, and with one then.
 /// `admin-client` may ask the operator and nothing else; `other` may not.
 const SCRIPT: &str = r#"set -e
-helm install RELEASE charts/flyball --namespace NAMESPACE --values FOLDER/values.yaml --wait --timeout 2m
+helm install RELEASE charts/flyball --namespace NAMESPACE --values FOLDER/values.yaml \
+    --set gateway.enabled=false --wait --timeout 2m
+helm upgrade RELEASE charts/flyball --namespace NAMESPACE --values FOLDER/values.yaml --wait --timeout 2m
 helm test RELEASE --namespace NAMESPACE --logs
 kubectl apply --filename FOLDER/model.yaml
 kubectl wait modelservice/model --namespace NAMESPACE --for=condition=Ready --timeout=60s

@@ -10,6 +10,7 @@ mod cut;
 mod drains;
 mod faults;
 mod five;
+mod kueue;
 mod limits;
 mod loans;
 mod many_runs;

@@ -64,6 +64,8 @@ pub(super) struct Setup {
     pub(super) reached_at: Option<IpAddr>,
     /// Seconds after which a signal is old, where not the usual.
     pub(super) max_age: Option<u32>,
+    /// What the operator says to Kueue, as lines of its settings.
+    pub(super) kueue: Option<&'static str>,
     /// The pool of accelerators that each engine takes one of.
     pub(super) pool: Option<String>,
     /// Whether the first replica serves before anybody looks at it: what is decided then is always the
@@ -337,7 +339,8 @@ pub(super) fn operator(
         setup.prometheus.map(|address| format!("[prometheus]\nurl = \"http://{address}\"\n"));
     // A test cluster's pods are ours, and the story is not about who they are.
     let open = setup.reached_at.is_some();
-    let more = max_age.into_iter().chain(prometheus).collect::<String>();
+    let kueue = setup.kueue.map(|lines| format!("[kueue]\n{lines}\n"));
+    let more = max_age.into_iter().chain(prometheus).chain(kueue).collect::<String>();
     // The gateway starts with the first operator, and comes back to a second one within 15 s. Rates are known
     // after four, so that people always see both that nobody told and that somebody may still come.
     let come_within = if first { 10 } else { 20 };

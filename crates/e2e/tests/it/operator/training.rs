@@ -6,8 +6,10 @@ use super::boards::{self, Prometheus};
 use super::rig::{self, Setup};
 use anyhow::{Context, Result, ensure};
 use flyball_e2e::process::ServiceProcess;
-use flyball_e2e::{Story, dynamic, figure, in_namespace, kubectl, note, until};
-use kube::api::{DeleteParams, DynamicObject, PostParams};
+use flyball_e2e::{
+    Story, add_queue, create, dynamic, figure, in_namespace, kubectl, note, remove_of_cluster,
+    remove_queue, until,
+};
 use serde_json::{Value, json};
 use std::path::Path;
 use std::process::Command;
@@ -15,8 +17,6 @@ use std::time::Duration;
 
 /// Only so that it ends.
 const LONG: Duration = Duration::from_secs(180);
-
-pub(super) const KUEUE: &str = "kueue.x-k8s.io/v1beta2";
 
 /// Steps of a run, of a second each, with a save every ten.
 const STEPS: u64 = 40;
@@ -135,7 +135,7 @@ fn program() -> String {
 }
 
 /// The image with a shell; on other clusters any that has one may be named.
-fn shell() -> String {
+pub(super) fn shell() -> String {
     std::env::var("FLYBALL_E2E_SHELL").unwrap_or_else(|_| "busybox".into())
 }
 
@@ -180,48 +180,12 @@ async fn places(story: &Story) -> Result<()> {
         },
     });
     create(story, "flyball.dev/v1alpha1", "Pool", pool).await?;
-    create(story, KUEUE, "ResourceFlavor", json!({ "metadata": { "name": name } })).await?;
-    let queue = json!({
-        "metadata": { "name": name },
-        "spec": {
-            "namespaceSelector": {},
-            "resourceGroups": [{
-                "coveredResources": ["nvidia.com/gpu"],
-                "flavors": [{
-                    "name": name,
-                    "resources": [{ "name": "nvidia.com/gpu", "nominalQuota": 4 }],
-                }],
-            }],
-        },
-    });
-    create(story, KUEUE, "ClusterQueue", queue).await?;
-    let local = json!({ "metadata": { "name": "research" }, "spec": { "clusterQueue": name } });
-    create(story, KUEUE, "LocalQueue", local).await
+    add_queue(story, "research", 4, &json!({})).await
 }
 
 async fn remove(story: &Story) -> Result<()> {
-    for (version, kind) in
-        [(KUEUE, "ClusterQueue"), (KUEUE, "ResourceFlavor"), ("flyball.dev/v1alpha1", "Pool")]
-    {
-        let api = dynamic(&story.cluster.client, None, version, kind);
-        api.delete(&story.namespace, &DeleteParams::default()).await?;
-    }
-    Ok(())
-}
-
-pub(super) async fn create(
-    story: &Story,
-    api_version: &str,
-    kind: &str,
-    mut object: Value,
-) -> Result<()> {
-    object["apiVersion"] = api_version.into();
-    object["kind"] = kind.into();
-    let namespace = (kind == "LocalQueue").then_some(story.namespace.as_str());
-    let api = dynamic(&story.cluster.client, namespace, api_version, kind);
-    let object: DynamicObject = serde_json::from_value(object)?;
-    api.create(&PostParams::default(), &object).await.with_context(|| format!("create {kind}"))?;
-    Ok(())
+    remove_queue(story).await?;
+    remove_of_cluster(story, "flyball.dev/v1alpha1", "Pool", &story.namespace).await
 }
 
 /// Waits until the status of a run is so.

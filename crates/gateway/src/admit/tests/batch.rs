@@ -12,7 +12,7 @@ fn batch(caller: u64) -> Ask {
     Ask { class: Class::Batch, ..ask(caller, 100) }
 }
 
-fn now(gate: &Arc<Gate>, ask: &Ask) -> Turn {
+fn now(gate: &Arc<Gate>, ask: &Ask) -> Box<Turn> {
     match gate.enter(ask).unwrap() {
         (Entered::Now(turn), false) => turn,
         other => panic!("{other:?}"),
@@ -30,10 +30,10 @@ fn line(gate: &Arc<Gate>, ask: &Ask) -> InLine {
 struct At {
     /// Gone before the turn is, as in the gateway: the turn's end lets in who finds room then.
     flight: Flight,
-    turn: Turn,
+    turn: Box<Turn>,
 }
 
-fn at(engine: &Arc<FleetEndpoint>, turn: Turn) -> At {
+fn at(engine: &Arc<FleetEndpoint>, turn: Box<Turn>) -> At {
     let mut flight = Flight::begin(Arc::clone(engine), 100, 100, true, Instant::now());
     turn.begun(engine, 100);
     flight.has_read();

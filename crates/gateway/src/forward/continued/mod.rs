@@ -56,7 +56,7 @@ pub(super) struct Next {
     pub(super) flight: Flight,
     pub(super) chosen: Chosen,
     /// Its new turn, and how long it waited for that, if it had made room for others.
-    pub(super) again: Option<(Turn, Duration)>,
+    pub(super) again: Option<(Box<Turn>, Duration)>,
 }
 
 /// An engine that said in the middle of a stream that it failed. It may be dead.
@@ -69,7 +69,7 @@ pub(super) struct Failing {
 impl Resumable {
     /// Of a request whose stream could be continued; `None` if it could not.
     pub(super) fn of(
-        job: Job,
+        job: Box<Job>,
         surface: Surface,
         request_id: &HeaderValue,
         traceparent: Option<HeaderValue>,
@@ -81,7 +81,7 @@ impl Resumable {
             && scanned.plain
             && scanned.answers.unwrap_or(1) == 1;
         let request_id = request_id.clone();
-        fits.then(|| Self { job: Arc::new(job), surface, request_id, traceparent, trail })
+        fits.then(|| Self { job: Arc::from(job), surface, request_id, traceparent, trail })
     }
 
     /// Finds an engine that goes on after this text of so many tokens.
@@ -118,7 +118,7 @@ impl Resumable {
         worker: Arc<Worker>,
         text: String,
         tokens: u64,
-        mut turn: Turn,
+        mut turn: Box<Turn>,
     ) -> Result<Next, Problem> {
         let since = Instant::now();
         loop {

@@ -77,12 +77,14 @@ type Counts = BTreeMap<&'static str, u64>;
 type Numbers = BTreeMap<ModelId, Vec<Point>>;
 
 /// Kinds of writes.
-const WRITES: [&str; 13] = [
+const WRITES: [&str; 15] = [
     "admission",
+    "check",
     "cost",
     "drain",
     "object",
     "pool",
+    "priority",
     "protect",
     "replace",
     "run",

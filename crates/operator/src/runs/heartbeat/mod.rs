@@ -4,16 +4,21 @@
 
 mod http;
 mod log;
+mod pattern;
 
 use super::{RunKey, SeenRun, key};
 use flyball_core::units::Timestamp;
+use flyball_resources::TrainingRun;
 use flyball_resources::conditions::ConditionKind;
 use flyball_resources::heartbeat::{Heartbeat, HeartbeatInstructions, HeartbeatProblem};
-use flyball_resources::training_run::HeartbeatSource;
+use flyball_resources::training_run::{HeartbeatSource, LogPatternsSpec};
 use futures::{StreamExt as _, stream};
 use kube::Client;
+use log::LogPlace;
+use pattern::LogPatterns;
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// For one run.
@@ -22,7 +27,7 @@ const TIMEOUT: Duration = Duration::from_secs(2);
 /// For all of them: decisions should not wait for pods that are gone.
 const ALL: Duration = Duration::from_secs(10);
 
-/// Runs that are place at the same time.
+/// Runs that are asked at the same time.
 const AT_ONCE: usize = 32;
 
 /// What came of asking a run.
@@ -49,6 +54,8 @@ pub(super) enum HeartbeatError {
     Log(String, String),
     #[error("no line of the log of pod {0} is a heartbeat")]
     NoLine(String),
+    #[error("{0}")]
+    Pattern(String),
 }
 
 /// What is wrong with a heartbeat, without a word of what came.
@@ -62,29 +69,56 @@ fn refusal(problem: &HeartbeatProblem) -> String {
     }
 }
 
-/// Where a run is place.
+/// Where a run is asked.
 enum HeartbeatPlace {
     Http(SocketAddr),
-    Log { namespace: String, pod: String, prefix: String },
+    Log(LogPlace),
 }
 
-/// Asks all that can be place, those first that were place longest ago.
+/// Whose turn it is, and what need not be worked out again.
+#[derive(Debug, Default)]
+pub struct HeartbeatTurns {
+    collected_at: BTreeMap<RunKey, Timestamp>,
+    /// Compiled expressions of runs, with what they were compiled from.
+    patterns: BTreeMap<RunKey, (LogPatternsSpec, Arc<Result<LogPatterns, String>>)>,
+}
+
+impl HeartbeatTurns {
+    /// Forgets runs that are gone.
+    pub fn keep(&mut self, is_there: impl Fn(&RunKey) -> bool) {
+        self.collected_at.retain(|key, _| is_there(key));
+        self.patterns.retain(|key, _| is_there(key));
+    }
+
+    fn patterns(&mut self, run: &TrainingRun) -> Option<Arc<Result<LogPatterns, String>>> {
+        let spec = run.spec.checkpoint.log_patterns.as_ref()?;
+        let known = self.patterns.get(&key(run)).filter(|(of, _)| of == spec);
+        if let Some((_, compiled)) = known {
+            return Some(Arc::clone(compiled));
+        }
+        let compiled = Arc::new(LogPatterns::new(spec));
+        self.patterns.insert(key(run), (spec.clone(), Arc::clone(&compiled)));
+        Some(compiled)
+    }
+}
+
+/// Asks all that can be asked, those first that were asked longest ago.
 pub async fn collect(
     client: &Client,
     seen: &[SeenRun],
-    collected_at: &mut BTreeMap<RunKey, Timestamp>,
+    remembered: &mut HeartbeatTurns,
     now: Timestamp,
 ) -> BTreeMap<RunKey, HeartbeatAnswer> {
     let mut turns: Vec<(RunKey, HeartbeatPlace)> =
-        seen.iter().filter_map(|one| Some((key(&one.run), place(one)?))).collect();
-    turns.sort_by_key(|(key, _)| collected_at.get(key).copied());
+        seen.iter().filter_map(|one| Some((key(&one.run), place(one, remembered)?))).collect();
+    turns.sort_by_key(|(key, _)| remembered.collected_at.get(key).copied());
     let mut answers = stream::iter(turns)
         .map(|(key, place)| async move { (key, one(client, place).await) })
         .buffer_unordered(AT_ONCE);
     let mut all = BTreeMap::new();
     let end = tokio::time::Instant::now() + ALL;
     while let Ok(Some((key, answer))) = tokio::time::timeout_at(end, answers.next()).await {
-        collected_at.insert(key.clone(), now);
+        remembered.collected_at.insert(key.clone(), now);
         let answer = answer.map_or_else(
             |error| HeartbeatAnswer::Failed(error.to_string()),
             HeartbeatAnswer::Received,
@@ -113,17 +147,16 @@ async fn one(client: &Client, place: HeartbeatPlace) -> Result<Heartbeat, Heartb
                 Err(_) => Err(HeartbeatError::Away(address, "it took too long")),
             }
         }
-        HeartbeatPlace::Log { namespace, pod, prefix } => {
-            let read = log::last(client, &namespace, &pod, &prefix);
-            match tokio::time::timeout(TIMEOUT, read).await {
+        HeartbeatPlace::Log(place) => {
+            match tokio::time::timeout(TIMEOUT, log::last(client, &place)).await {
                 Ok(beat) => beat,
-                Err(_) => Err(HeartbeatError::Log(pod, "it took too long".to_owned())),
+                Err(_) => Err(HeartbeatError::Log(place.pod, "it took too long".to_owned())),
             }
         }
     }
 }
 
-fn place(seen: &SeenRun) -> Option<HeartbeatPlace> {
+fn place(seen: &SeenRun, remembered: &mut HeartbeatTurns) -> Option<HeartbeatPlace> {
     // A log is still there when a run has ended; it is read once more.
     let known = seen.run.status.as_ref().map_or(&[][..], |status| status.conditions.as_slice());
     if known.iter().any(|one| one.type_ == ConditionKind::Complete.name()) {
@@ -139,9 +172,16 @@ fn place(seen: &SeenRun) -> Option<HeartbeatPlace> {
         }
         HeartbeatSource::Log => {
             let pod = seen.gang.last_lead()?;
-            let namespace = key(&seen.run).0;
-            let prefix = checkpoint.log_prefix.clone();
-            Some(HeartbeatPlace::Log { namespace, pod: pod.name.clone(), prefix })
+            let progress = seen.run.status.as_ref().and_then(|status| status.progress.as_ref());
+            let saved_step = progress.and_then(|progress| progress.saved_step);
+            Some(HeartbeatPlace::Log(LogPlace {
+                namespace: key(&seen.run).0,
+                pod: pod.name.clone(),
+                uid: pod.uid.clone(),
+                prefix: checkpoint.log_prefix.clone(),
+                patterns: remembered.patterns(&seen.run),
+                saved_step: saved_step.and_then(|step| u64::try_from(step).ok()),
+            }))
         }
     }
 }

@@ -1,14 +1,11 @@
 //! Where the stories about loans play: a Pool that lends, a queue, a volume, and runs.
 
 use super::STEPS;
-use anyhow::{Context, Result};
-use flyball_e2e::{Story, dynamic, kubectl};
-use kube::api::{DeleteParams, DynamicObject, PostParams};
+use anyhow::Result;
+use flyball_e2e::{Story, add_queue, create, kubectl, remove_of_cluster, remove_queue};
 use serde_json::{Value, json};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
-
-const KUEUE: &str = "kueue.x-k8s.io/v1beta2";
 
 /// A run that Flyball makes, with this shape and so many steps.
 pub(super) fn made(story: &Story, name: &str, (nodes, gpus): (u32, u32), steps: i64) -> Value {
@@ -119,23 +116,7 @@ impl Place {
             },
         });
         create(story, "flyball.dev/v1alpha1", "Pool", pool).await?;
-        create(story, KUEUE, "ResourceFlavor", json!({ "metadata": { "name": name } })).await?;
-        let queue = json!({
-            "metadata": { "name": name },
-            "spec": {
-                "namespaceSelector": {},
-                "resourceGroups": [{
-                    "coveredResources": ["nvidia.com/gpu"],
-                    "flavors": [{
-                        "name": name,
-                        "resources": [{ "name": "nvidia.com/gpu", "nominalQuota": 8 }],
-                    }],
-                }],
-            },
-        });
-        create(story, KUEUE, "ClusterQueue", queue).await?;
-        let local = json!({ "metadata": { "name": "research" }, "spec": { "clusterQueue": name } });
-        create(story, KUEUE, "LocalQueue", local).await?;
+        add_queue(story, "research", 8, &json!({})).await?;
         let size = json!({ "storage": "1Mi" });
         let volume = json!({
             "metadata": { "name": name },
@@ -163,25 +144,10 @@ impl Place {
     }
 
     pub(super) async fn remove(self, story: &Story) -> Result<()> {
-        for (version, kind) in [
-            (KUEUE, "ClusterQueue"),
-            (KUEUE, "ResourceFlavor"),
-            ("flyball.dev/v1alpha1", "Pool"),
-            ("v1", "PersistentVolume"),
-        ] {
-            let api = dynamic(&story.cluster.client, None, version, kind);
-            api.delete(&story.namespace, &DeleteParams::default()).await?;
+        remove_queue(story).await?;
+        for (version, kind) in [("flyball.dev/v1alpha1", "Pool"), ("v1", "PersistentVolume")] {
+            remove_of_cluster(story, version, kind, &story.namespace).await?;
         }
         Ok(std::fs::remove_dir_all(&self.folder)?)
     }
-}
-
-async fn create(story: &Story, api_version: &str, kind: &str, mut object: Value) -> Result<()> {
-    object["apiVersion"] = api_version.into();
-    object["kind"] = kind.into();
-    let namespace = (kind == "LocalQueue").then_some(story.namespace.as_str());
-    let api = dynamic(&story.cluster.client, namespace, api_version, kind);
-    let object: DynamicObject = serde_json::from_value(object)?;
-    api.create(&PostParams::default(), &object).await.with_context(|| format!("create {kind}"))?;
-    Ok(())
 }

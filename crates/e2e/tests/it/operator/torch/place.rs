@@ -1,9 +1,7 @@
 //! Where runs with PyTorch run: a volume that all nodes share, a Pool, and a queue in which somebody may be worth more.
 
-use super::super::training::{KUEUE, create};
 use anyhow::{Context, Result};
-use flyball_e2e::{Story, dynamic, kubectl};
-use kube::api::DeleteParams;
+use flyball_e2e::{KUEUE, Story, add_queue, create, kubectl, remove_of_cluster, remove_queue};
 use serde_json::{Value, json};
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
@@ -14,14 +12,6 @@ pub(super) const SHARED: &str = "/shared";
 
 /// The priority of who takes the machines of others.
 pub(super) const VALUABLE: &str = "valuable";
-
-const KINDS: [(&str, &str); 5] = [
-    (KUEUE, "ClusterQueue"),
-    (KUEUE, "ResourceFlavor"),
-    (KUEUE, "WorkloadPriorityClass"),
-    ("flyball.dev/v1alpha1", "Pool"),
-    ("v1", "PersistentVolume"),
-];
 
 /// What is of the cluster carries the namespace's name.
 pub(super) struct Place {
@@ -49,13 +39,8 @@ impl Place {
         let path = volume.to_str().context("a path that is no text")?;
         kubectl(&story.cluster, &["apply", "--filename", "-"], &place.disk(path).to_string())?;
         create(story, "flyball.dev/v1alpha1", "Pool", place.pool()).await?;
-        let named = json!({ "metadata": { "name": place.name } });
-        create(story, KUEUE, "ResourceFlavor", named).await?;
-        create(story, KUEUE, "ClusterQueue", place.queue(quota)).await?;
-        let local = json!({
-            "metadata": { "name": "research" }, "spec": { "clusterQueue": place.name },
-        });
-        create(story, KUEUE, "LocalQueue", local).await?;
+        let preempts = json!({ "preemption": { "withinClusterQueue": "LowerPriority" } });
+        add_queue(story, "research", quota, &preempts).await?;
         let valuable = json!({
             "apiVersion": KUEUE, "kind": "WorkloadPriorityClass",
             "metadata": { "name": format!("{}-{VALUABLE}", place.name) }, "value": 1_000,
@@ -71,14 +56,11 @@ impl Place {
 
     /// Takes away what does not go with the namespace.
     pub(super) async fn remove(&self, story: &Story) -> Result<()> {
-        for (version, kind) in KINDS {
-            let api = dynamic(&story.cluster.client, None, version, kind);
-            let class = format!("{}-{VALUABLE}", self.name);
-            let name = if kind == "WorkloadPriorityClass" { &class } else { &self.name };
-            match api.delete(name, &DeleteParams::default()).await {
-                Ok(_) | Err(kube::Error::Api(_)) => {}
-                Err(error) => return Err(error.into()),
-            }
+        remove_queue(story).await?;
+        let class = format!("{}-{VALUABLE}", self.name);
+        remove_of_cluster(story, KUEUE, "WorkloadPriorityClass", &class).await?;
+        for (version, kind) in [("flyball.dev/v1alpha1", "Pool"), ("v1", "PersistentVolume")] {
+            remove_of_cluster(story, version, kind, &self.name).await?;
         }
         Ok(std::fs::remove_dir_all(&self.runs)?)
     }
@@ -114,23 +96,6 @@ impl Place {
                     { "purchase": "OnDemand", "perGpuHour": "3.60" },
                     { "purchase": "Spot", "perGpuHour": "0.90" },
                 ],
-            },
-        })
-    }
-
-    fn queue(&self, quota: u32) -> Value {
-        json!({
-            "metadata": { "name": self.name },
-            "spec": {
-                "namespaceSelector": {},
-                "preemption": { "withinClusterQueue": "LowerPriority" },
-                "resourceGroups": [{
-                    "coveredResources": ["nvidia.com/gpu"],
-                    "flavors": [{
-                        "name": self.name,
-                        "resources": [{ "name": "nvidia.com/gpu", "nominalQuota": quota }],
-                    }],
-                }],
             },
         })
     }
