@@ -1,7 +1,7 @@
 //! The command line: one variant per bench, as `cargo xtask bench` passes them on.
 
 use crate::{
-    admission, backtest, checkout, cost, datasets, errors, gateway, ledger, live, recorded,
+    admission, backtest, batch, checkout, cost, datasets, errors, gateway, ledger, live, recorded,
     tenants, training, wrong_capacity,
 };
 use anyhow::Result;
@@ -25,6 +25,8 @@ enum Bench {
     WrongCapacity(wrong_capacity::Args),
     /// Keys, limits and budgets of Tenants: random worlds, strangers, processor time
     Tenants(tenants::Args),
+    /// Files and batches in random worlds: lines, deaths, deadlines
+    Batch(batch::Args),
     /// The ledger: worlds that end in the middle of everything, and what writing a request down costs
     Ledger(ledger::Args),
     /// Training runs on recorded spot machines: cost, lateness, saves, preemptions
@@ -52,6 +54,7 @@ fn run() -> Result<()> {
         Bench::Live(args) => live::run(&root, &args),
         Bench::WrongCapacity(args) => wrong_capacity::run(&root, &args),
         Bench::Tenants(args) => tenants::run(&root, &args),
+        Bench::Batch(args) => batch::run(&root, &args),
         Bench::Ledger(args) => ledger::run(&root, &args),
         Bench::Training(args) => training::run(&root, &args),
         Bench::Cost(args) => cost::run(&root, &args),

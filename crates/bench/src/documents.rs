@@ -57,6 +57,16 @@ Written by `cargo xtask bench tenants --figure`; do not edit. Figures against th
 ",
 };
 
+pub(crate) const BATCH: Document = Document {
+    store: "docs/benchmarks-batch.json",
+    page: "docs/benchmarks-batch.md",
+    head: "# Benchmarks of files and batches
+
+Written by `cargo xtask bench batch --figure`; do not edit. Figures against their targets:
+`cargo xtask figures`.
+",
+};
+
 pub(crate) const LEDGER: Document = Document {
     store: "docs/benchmarks-ledger.json",
     page: "docs/benchmarks-ledger.md",

@@ -7,6 +7,7 @@
 
 mod admission;
 mod backtest;
+mod batch;
 mod cells;
 mod commands;
 mod contenders;

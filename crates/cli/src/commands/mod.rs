@@ -2,6 +2,7 @@
 
 pub(crate) mod audit;
 pub(crate) mod backtest;
+pub(crate) mod batch;
 pub(crate) mod check;
 pub(crate) mod collect;
 pub(crate) mod decisions;

@@ -2,6 +2,7 @@
 
 mod audit;
 mod backtest;
+mod batch;
 mod catalog;
 mod check;
 mod emulate;

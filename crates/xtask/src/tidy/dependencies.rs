@@ -57,6 +57,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         ],
     ),
     ("ledger", &["core", "resources", "telemetry", "admin"]),
+    ("batch", &["core", "identity", "ledger"]),
     ("console", &["core", "resources", "telemetry", "admin", "ledger"]),
     (
         "cli",
@@ -80,6 +81,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "gateway",
             "operator",
             "ledger",
+            "batch",
             "console",
         ],
     ),
