@@ -37,9 +37,6 @@ use crate::store::Store;
 use flyball_core::units::Micros;
 use flyball_resources::usage::LedgerTable;
 
-/// So long a file stays that does not count any more, for readers who began before: Delta's own default.
-pub const KEEP_REMOVED: Micros = Micros::from_minutes(7 * 24 * 60);
-
 /// Tries of a commit before somebody else's are let through.
 const TRIES: u32 = 20;
 

@@ -1,6 +1,6 @@
 //! Files that do not count any more.
 
-use super::{KEEP_REMOVED, TableLog, place};
+use super::{TableLog, place};
 use crate::LedgerError;
 use crate::source::UsageBatch;
 use crate::store::Store;
