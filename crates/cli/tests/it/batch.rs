@@ -82,6 +82,7 @@ fn settings_are_checked_without_running() {
 }
 
 #[test]
+#[expect(clippy::print_stderr, reason = "a test that skips must say so")]
 fn the_official_client_works_unchanged() {
     // A Python with the package `openai`.
     let Some(python) = std::env::var_os("FLYBALL_OPENAI_PYTHON") else {
