@@ -3,8 +3,8 @@
 use super::assemble::Assembly;
 use super::body::{AnswerForm, SentBody};
 use super::events::Events;
+use super::{LineOutcome, LineToSend};
 use crate::forms::{LineError, LineResult};
-use crate::worker::{LineOutcome, LineToSend};
 use bytes::Bytes;
 use flyball_core::units::Micros;
 use http::header::{AUTHORIZATION, CONTENT_TYPE, HOST, RETRY_AFTER};

@@ -1,8 +1,8 @@
 //! A worker in real time: its lines are tasks, which end with it.
 
-use super::{EndedLine, LineOutcome, LineToSend, Worker};
+use super::{EndedLine, Worker};
 use crate::lease::Leases;
-use crate::lines::GatewayLines;
+use crate::lines::{GatewayLines, LineOutcome, LineToSend};
 use crate::state::BatchKey;
 use flyball_core::units::{Micros, Timestamp};
 use flyball_ledger::store::Store;

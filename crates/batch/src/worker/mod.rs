@@ -14,8 +14,9 @@ mod sweep;
 pub(crate) use drive::{drive, now};
 pub(crate) use sweep::sweep;
 
-use crate::forms::{BatchStatus, LineResult, NewId, seconds};
+use crate::forms::{BatchStatus, NewId, seconds};
 use crate::lease::Leases;
+use crate::lines::{LineOutcome, LineToSend};
 use crate::order::{Candidate, Turns};
 use crate::state::{BatchKey, OPEN, Record, StateError, newest, open_batch, put_next};
 use crate::step::{NextStep, next_step};
@@ -25,8 +26,8 @@ use run::Run;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// How often it looks for work, for its leases and for what callers did.
-const LOOK: Micros = Micros::from_seconds(2);
+/// How often it checks for work, its leases and what callers did.
+const ROUND: Micros = Micros::from_seconds(2);
 
 /// Before a batch whose store failed, or whose lines all wait, is tried again.
 const AGAIN: Micros = Micros::from_seconds(2);
@@ -50,20 +51,7 @@ pub(crate) struct Worker<S, L> {
     random: Box<dyn FnMut() -> [u8; 8] + Send>,
     runs: BTreeMap<BatchKey, Run>,
     turns: Turns,
-    looked_at: Option<Timestamp>,
-}
-
-/// A line to send.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct LineToSend {
-    pub(crate) key: BatchKey,
-    pub(crate) index: u32,
-    /// Whose it is, with its `/`.
-    pub(crate) tenant: String,
-    pub(crate) endpoint: String,
-    pub(crate) body: String,
-    /// The end of its window, in seconds.
-    pub(crate) deadline: u64,
+    round_at: Option<Timestamp>,
 }
 
 /// A line that ended.
@@ -72,15 +60,6 @@ pub(crate) struct EndedLine {
     pub(crate) key: BatchKey,
     pub(crate) index: u32,
     pub(crate) became: LineOutcome,
-}
-
-/// What became of it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum LineOutcome {
-    /// It is done.
-    Done(LineResult),
-    /// There is no room for it, or nobody to ask: it is sent again, not before so long.
-    Later(Micros),
 }
 
 /// What a turn asks for.
@@ -101,7 +80,7 @@ impl<S: Store, L: Leases> Worker<S, L> {
         random: Box<dyn FnMut() -> [u8; 8] + Send>,
     ) -> Self {
         let (runs, turns) = (BTreeMap::new(), Turns::default());
-        Self { store, leases, name: name.to_owned(), limits, random, runs, turns, looked_at: None }
+        Self { store, leases, name: name.to_owned(), limits, random, runs, turns, round_at: None }
     }
 
     /// One turn. What the store refuses is logged and tried again in a later one.
@@ -112,9 +91,9 @@ impl<S: Store, L: Leases> Worker<S, L> {
                 run.end(&line.key, line.index, line.became, now);
             }
         }
-        if self.looked_at.is_none_or(|at| now.apart(at) >= LOOK) {
-            self.looked_at = Some(now);
-            if let Err(error) = self.look(now, &mut outcome).await {
+        if self.round_at.is_none_or(|at| now.apart(at) >= ROUND) {
+            self.round_at = Some(now);
+            if let Err(error) = self.round(now, &mut outcome).await {
                 tracing::warn!(%error, "cannot list batches; retrying");
             }
         }
@@ -153,7 +132,7 @@ impl<S: Store, L: Leases> Worker<S, L> {
     }
 
     /// Takes what nobody works at, and sees what became of the rest.
-    async fn look(&mut self, now: Timestamp, outcome: &mut TurnOutcome) -> Result<(), StateError> {
+    async fn round(&mut self, now: Timestamp, outcome: &mut TurnOutcome) -> Result<(), StateError> {
         let listed = self.store.list(OPEN).await?;
         let open: Vec<_> = listed.iter().filter_map(|object| open_batch(&object.path)).collect();
         // The earliest deadlines come first in the listing.
@@ -236,7 +215,7 @@ impl<S: Store, L: Leases> Worker<S, L> {
                 return Ok(());
             };
             if run.must_claim() {
-                // Nobody knows what the store did. The next look takes it anew, under a new number.
+                // Nobody knows what the store did. The next round takes it anew, under a new number.
                 self.drop_run(key, outcome);
                 return Ok(());
             }
@@ -293,9 +272,9 @@ impl<S: Store, L: Leases> Worker<S, L> {
         match put_next(&*self.store, key, Some(number), next).await? {
             Some(stored) => run.follow(stored),
             None => {
-                // A caller cancelled it, somebody took it over, or an answer was lost: look again.
+                // A caller cancelled it, somebody took it over, or an answer was lost: once more.
                 self.drop_run(key, outcome);
-                self.looked_at = None;
+                self.round_at = None;
             }
         }
         Ok(())

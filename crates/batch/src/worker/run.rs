@@ -1,8 +1,8 @@
 //! A batch that this worker has.
 
-use super::{LineOutcome, LineToSend};
 use crate::check::LinePlace;
 use crate::forms::{BatchStatus, LineResult, RequestLine};
+use crate::lines::{LineOutcome, LineToSend};
 use crate::state::{
     BatchKey, FileReader, PART_BYTES, Record, Segment, SegmentName, StateError, StoredRecord,
 };
