@@ -3,9 +3,9 @@
 use clap::{Parser, Subcommand};
 
 use crate::commands::{
-    audit, backtest, batch, check, collect, decisions, emulate, explain, fit, freeze, gateway,
-    gpus, heartbeat, help, install, key, models, operator, plan, prices, run, simulate, status,
-    tenants, top, trace, whatif, why,
+    audit, backtest, check, collect, decisions, emulate, explain, fit, freeze, gateway, gpus,
+    heartbeat, help, install, key, models, operator, plan, prices, run, simulate, status, tenants,
+    top, trace, whatif, why,
 };
 use crate::flags::Global;
 
@@ -35,7 +35,6 @@ pub(crate) enum Command {
     Plan(plan::PlanArgs),
     Fit(fit::FitArgs),
     Backtest(Box<backtest::BacktestArgs>),
-    Batch(batch::BatchArgs),
     Simulate(simulate::SimulateArgs),
     Collect(collect::CollectArgs),
     Emulate(Box<emulate::EmulateArgs>),

@@ -33,7 +33,7 @@ const CLUSTER: [&str; 4] = ["context", "kubeconfig", "namespace", "timeout"];
 const COMMON: [&str; 4] = ["color", "quiet", "verbose", "no_progress"];
 
 /// Flags of a command, and of those below it, that a first look need not show either.
-const RARE: [(&str, &[&str]); 8] = [
+const RARE: [(&str, &[&str]); 7] = [
     (
         "backtest",
         &[
@@ -96,7 +96,6 @@ const RARE: [(&str, &[&str]); 8] = [
     ("fit", &["cache_dtype", "catalog"]),
     ("prices", &["catalog"]),
     ("gpus", &["catalog"]),
-    ("batch", &["log", "log_format"]),
     ("gateway", &["log", "log_format"]),
 ];
 

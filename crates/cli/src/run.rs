@@ -7,9 +7,9 @@ use clap::{CommandFactory as _, FromArgMatches, error::ErrorKind};
 
 use crate::args::{Cli, Command};
 use crate::commands::{
-    audit, backtest, batch, check, collect, decisions, emulate, explain, fit, freeze, gateway,
-    gpus, heartbeat, help, install, key, models, operator, plan, prices, run as training_run,
-    simulate, status, tenants, top, trace, version, whatif, why,
+    audit, backtest, check, collect, decisions, emulate, explain, fit, freeze, gateway, gpus,
+    heartbeat, help, install, key, models, operator, plan, prices, run as training_run, simulate,
+    status, tenants, top, trace, version, whatif, why,
 };
 use crate::help::{self as dressed, Length};
 use crate::output::{Color, Exit, Failure, Format, Printer};
@@ -41,7 +41,6 @@ fn execute(cli: Cli, printer: Printer) -> Result<Exit, Failure> {
         Command::Resume(args) => until_interrupted(freeze::resume(&args, cluster, &printer)),
         Command::Explain(args) => explain::run(&args, &printer),
         Command::Backtest(args) => backtest::run(&args, &printer),
-        Command::Batch(args) => batch::run(&args, &printer),
         Command::Simulate(args) => simulate::run(&args, &printer),
         Command::Collect(args) => until_interrupted(collect::run(&args)),
         Command::Emulate(args) => until_interrupted(emulate::run(&args, &printer)),

@@ -2,7 +2,6 @@
 
 pub(crate) mod audit;
 pub(crate) mod backtest;
-pub(crate) mod batch;
 pub(crate) mod check;
 pub(crate) mod collect;
 pub(crate) mod decisions;

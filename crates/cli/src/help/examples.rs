@@ -105,7 +105,6 @@ const EXAMPLES: &[(&str, [&str; 2])] = &[
             "flyball collect --config gateway.toml --listen 127.0.0.1:9091",
         ],
     ),
-    ("batch", ["flyball batch --config batch.toml", "flyball batch --config batch.toml --check"]),
     ("emulate", ["flyball emulate", "flyball emulate --model qwen3-32b --gpu h100 --engines 4"]),
     (
         "gateway",

@@ -24,7 +24,7 @@ pub(crate) struct Failure {
 }
 
 /// Failures with a page in docs/errors. As with checks, a number never changes its meaning; the
-/// hundreds are the part of the product: 6 is planning, 7 replaying, 8 the gateway and files and batches, 9 the operator.
+/// hundreds are the part of the product: 6 is planning, 7 replaying, 8 the gateway, 9 the operator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FailureCode {
     UnknownName,
@@ -43,7 +43,6 @@ pub(crate) enum FailureCode {
     GatewayContradiction,
     GatewayOpenDoor,
     GatewayState,
-    BatchSettings,
     NoModelServices,
     NoOperator,
     NoSuchModel,
@@ -57,7 +56,7 @@ pub(crate) enum FailureCode {
 
 impl FailureCode {
     #[cfg(test)]
-    const ALL: [Self; 26] = [
+    const ALL: [Self; 25] = [
         Self::UnknownName,
         Self::CatalogFile,
         Self::UnknownModel,
@@ -74,7 +73,6 @@ impl FailureCode {
         Self::GatewayContradiction,
         Self::GatewayOpenDoor,
         Self::GatewayState,
-        Self::BatchSettings,
         Self::NoModelServices,
         Self::NoOperator,
         Self::NoSuchModel,
@@ -104,7 +102,6 @@ impl FailureCode {
             FailureCode::GatewayContradiction => "FLY-804",
             FailureCode::GatewayOpenDoor => "FLY-805",
             FailureCode::GatewayState => "FLY-806",
-            FailureCode::BatchSettings => "FLY-811",
             FailureCode::NoModelServices => "FLY-901",
             FailureCode::NoOperator => "FLY-902",
             FailureCode::NoSuchModel => "FLY-903",

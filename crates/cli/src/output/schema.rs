@@ -9,8 +9,8 @@ use serde_json::Value;
 
 use super::{API_VERSION, Envelope, Failure, failure::ErrorDocument};
 use crate::commands::{
-    audit, backtest, batch, check, decisions, emulate, explain, fit, freeze, gateway, gpus, help,
-    key, models, plan, prices, run, simulate, status, tenants, top, trace, version, whatif, why,
+    audit, backtest, check, decisions, emulate, explain, fit, freeze, gateway, gpus, help, key,
+    models, plan, prices, run, simulate, status, tenants, top, trace, version, whatif, why,
 };
 
 /// The schema of one answer. `apiVersion` and `kind` are fixed, so that a program can tell the
@@ -32,7 +32,6 @@ fn all() -> Vec<(&'static str, Value)> {
         ("backtest-train", schema::<backtest::TrainReplay>(backtest::TrainReplay::KIND)),
         ("backtest-tune", schema::<backtest::TuneAnswer>(backtest::TuneAnswer::KIND)),
         ("backtest-why", schema::<backtest::WhyAnswer>(backtest::WhyAnswer::KIND)),
-        ("batch-settings", schema::<batch::BatchSettingsAnswer>(batch::BatchSettingsAnswer::KIND)),
         ("brake", schema::<freeze::Brake>(freeze::Brake::KIND)),
         ("check", schema::<check::CheckAnswer>(check::CheckAnswer::KIND)),
         ("decisions", schema::<decisions::DecisionList>(decisions::DecisionList::KIND)),

@@ -2,7 +2,6 @@
 
 mod audit;
 mod backtest;
-mod batch;
 mod catalog;
 mod check;
 mod emulate;
