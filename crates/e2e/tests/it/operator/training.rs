@@ -104,7 +104,10 @@ async fn made(story: &Story, operator: &ServiceProcess, prometheus: &Prometheus)
     })
     .await?;
     ensure!(status["placement"]["nodes"] == 2, "{status:#}");
-    prometheus.shows_all(&boards::queries("operator-training", &story.namespace)?).await?;
+    let mut panels = boards::queries("operator-training", &story.namespace)?;
+    // This Pool lends nothing.
+    panels.retain(|(_, query)| !query.contains("flyball_pool_"));
+    prometheus.shows_all(&panels).await?;
     let (success, shown) = flyball(story, &["run", "made", "--wait", "10m"])?;
     ensure!(success, "it did not end well: {shown}");
     note(&shown);
